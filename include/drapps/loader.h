@@ -114,6 +114,12 @@ typedef struct dr_loader_options {
                                   faster; "on": whenever it is possible; "off".  Needs seek_index, and an image that
                                   is only decoded and cropped; not together with a cache */
 
+    /* --- data on a server --- */
+    const char *offload; /* which ops a drapps server runs, for a data set that lies on one: "auto" (default), "off",
+                            "all", "resize", "fastflow", "sophon", "sophon+", or a number of ops from the first on.
+                            "auto": where the network is measured to be the bottleneck, for the samples for which it
+                            pays.  See docs/offload.md */
+
     /* --- tuning --- */
     const char *policy;           /* sets the knobs while the loader runs: a name of dr_policies_json; NULL: "analytic";
                                      "fixed": none.  Values that the user sets (workers, prefetch, dr_loader_set) stay.

@@ -44,7 +44,8 @@ extern "C" {
     X(CPU_CEILING, "cpu_ceiling", "cpus", 0, 512, 1000, "CPUs that the workers may use together; 0: no limit")         \
     X(PRIORITY, "priority", "level", -1, 1, 5000, "-1: runs when nothing else wants the CPU; 0: as others; 1: first")  \
     X(CODEC, "codec", "number", -1, 255, 5000,                                                                         \
-      "codec of what a cache keeps, by its number; -1: the one that suits best")
+      "codec of what a cache keeps, by its number; -1: the one that suits best")                                       \
+    X(OFFLOAD, "offload", "share", 0, 1, 2000, "share of the samples planned for a server that it prepares; 0: none")
 
 typedef enum dr_knob {
 #define DR_KNOB_ENUM(id, name, unit, least, most, cooldown, doc) DR_KNOB_##id,

@@ -33,6 +33,7 @@ _HOMES = {
     "Monitor": "monitor",
     "Op": "optable",
     "Pipeline": "pipeline",
+    "RemoteImageFolder": "torch.remote_folder",
     "decode_jpeg": "jpeg",
     "deterministic": "cached",
     "flows": "sched",

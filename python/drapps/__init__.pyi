@@ -27,6 +27,7 @@ from .pipeline import Pipeline as Pipeline, from_arrays as from_arrays, mix as m
 from .set_files import unpack as unpack, verify as verify
 from .sched import Decision as Decision, flows as flows, knobs as knobs, policies as policies
 from .torch.dataloader import DataLoader as DataLoader
+from .torch.remote_folder import RemoteImageFolder as RemoteImageFolder
 from .torch.named import DRAADPDataLoader as DRAADPDataLoader, DRAPPSLoader as DRAPPSLoader
 
 __version__: str

@@ -12,7 +12,7 @@ from drapps import _core
 from drapps.monitor import Monitor
 from drapps.output import OUTPUTS
 from drapps.real_number import is_real
-from drapps.sched import CPUS, check_policy, weights_text
+from drapps.sched import CPUS, OFFLOAD, check_policy, weights_text
 
 SHOWN = 200  # characters of a value in a message
 INT64 = 2**63 - 1  # the largest int that the library takes
@@ -100,6 +100,10 @@ def _is_weights(value):
     return True
 
 
+def _is_offload(value):
+    return value in OFFLOAD if isinstance(value, str) else _is_int(value) and 0 <= value < 1000
+
+
 FLAG = Rule(lambda value: isinstance(value, bool) or bool(value in (0, 1)), "True or False")
 SEED = ints(0, 2**64 - 1, "a non-negative int below 2**64")
 COUNT = ints(0, words="a non-negative int")
@@ -124,6 +128,7 @@ BOTH = {
     "policy": Rule(_is_policy, "a policy").or_none(),
     "resource_monitor": Rule(lambda value: isinstance(value, Monitor), "a drapps.Monitor").or_none(),
     "adaptive_compression": FLAG,
+    "offload": Rule(_is_offload, "'auto', 'off', 'all', 'resize', 'fastflow', 'sophon', 'sophon+', a number of ops"),
     "weights": Rule(_is_weights, "'step', 'draadp', 'drapps', {name: number}, 'name=number,...'").or_none(),
     "trace": PATH,
 }

@@ -216,7 +216,7 @@ class Pipeline(Selecting):
         outputs=None, collate=None, layout="NCHW", output="auto", keep_draws=False,
         workers=None, prefetch=None, memory_limit=None, cpu_limit=None,
         cache=None, cache_limit=None, cache_memory=None, cache_at=None, adaptive_compression=True, seek_index="auto",
-        policy=None, weights=None, resource_monitor=None, lanes=True,
+        offload="auto", policy=None, weights=None, resource_monitor=None, lanes=True,
         trace=None, trace_spans=0, reference=None,
     ):  # fmt: skip
         """Return a loader: an iterable of batches, one epoch per iter().
@@ -283,6 +283,13 @@ class Pipeline(Selecting):
             what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
             ("off").  Overridden by the variable DRAPPS_SEEK_INDEX.
 
+        Data on a server:
+
+        offload: which ops a drapps server runs, for a set that lies on one (drapps.read("drapps://host/set")): "auto":
+            where the network is measured to be the bottleneck, for the samples for which it pays; "off": none; "all",
+            "resize": all ops that a server can run, or those up to the one that makes images of one size; "fastflow",
+            "sophon", "sophon+": policies of docs/offload.md; n: the first n ops.  Batches are the same in any case.
+
         Tuning:
 
         policy: sets workers, prefetch and the other knobs (drapps.knobs()) while the loader runs: a name of
@@ -320,7 +327,7 @@ class Pipeline(Selecting):
             seek_index=seek_index, cache=_file(cache), cache_limit=cache_limit or 0,
             cache_memory=cache_memory or 0, policy=policy,
             resource_monitor=resource_monitor, cpu_limit=cpu_limit or 0, weights=weights_text(weights),
-            adaptive_compression=adaptive_compression, equal_batches=equal_batches,
+            adaptive_compression=adaptive_compression, equal_batches=equal_batches, offload=str(offload),
         )  # fmt: skip
         options["rank"], options["world_size"] = _rank(rank, world_size)
         if max_bad is not None:

@@ -9,6 +9,7 @@ from drapps import _core
 from drapps.real_number import is_real
 
 CPUS = 0.01, 512  # range of cpu_limit, as in dr__cpu_limit_check
+OFFLOAD = ("auto", "off", "all", "resize", "fastflow", "sophon", "sophon+")  # or a number of ops; dr__offload_check
 
 
 class Knob(NamedTuple):

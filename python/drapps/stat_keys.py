@@ -8,6 +8,8 @@ ENGINE_SUMS = ("bytes_read", "read_ns", "work_ns", "finish_ns", "slow_work_ns")
 CACHE_SUMS = ("cache_hits", "cache_misses", "cache_damaged", "cache_written", "cache_written_bytes", "cache_raw_bytes",
               "cache_read_bytes", "cache_read_ns", "cache_memory_hits", "cache_memory_written",
               "cache_memory_raw_bytes", "cache_memory_refused")  # fmt: skip
+REMOTE_SUMS = ("remote_requests", "remote_bytes", "remote_busy_ns", "offload_samples", "offload_plain", "offload_shed",
+               "offload_failed", "offload_server_ns")  # fmt: skip
 KEYS = (
     "samples", "delivered_samples", "batches", "epochs", "epoch", "bad_samples", "deaths", *ENGINE_SUMS, "wait",
     "batch_latency", "wait_ns", "step_ns", "workers", "prefetch", "policy", "knobs", "decisions", "trace",
@@ -16,7 +18,7 @@ KEYS = (
     "prediction", "seek_images", "seek_memory_bytes", "seek_file_bytes", "seek_found", "seek_missed", *CACHE_SUMS,
     "cache_records", "cache_disk_bytes", "cache_limit_bytes", "cache_codec", "cache_why", "cache_stopped",
     "cache_memory_records", "cache_memory_bytes", "cache_memory_limit_bytes", "cache_memory_evicted",
-    "cache_memory_codec",
+    "cache_memory_codec", *REMOTE_SUMS, "offload_planned", "offload_phase", "offload_policy", "offload_why",
 )  # fmt: skip
 
 

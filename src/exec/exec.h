@@ -9,7 +9,8 @@
  *
  * Locks, outermost first: a loader's lock (starting and saving), that of its knobs, dr__pool_lock (all scheduling state
  * below), a buffer pool's lock, the trace's lock.  After a loader's lock, and never with these three: a cache's lock,
- * its store's write_lock, its store's lock.  No op, codec or callback runs under any of them.
+ * its store's write_lock, its store's lock; an offload's lock; a remote client's lock.  No op, codec or callback runs
+ * under any of them.
  */
 #ifndef DR_EXEC_EXEC_H
 #define DR_EXEC_EXEC_H
@@ -99,6 +100,7 @@ typedef struct dr__knobs {
     uint64_t prefetch_bytes; /* for batches, within the budget; 0: the budget alone */
     int priority;            /* -1, 0, 1 */
     int codec;               /* of what a cache keeps, by wire id; -1: chosen */
+    double offload;          /* share of what is planned for a server that it prepares */
     dr__ceiling ceiling;     /* of the CPU time of the threads */
 } dr__knobs;
 
@@ -189,6 +191,7 @@ typedef struct dr__exec {
     dr__bufpool *buffers;
     struct dr__seek_store *seek; /* NULL: none; owned by the loader */
     struct dr__cache *cache;     /* NULL: none; see cache_stage.h */
+    struct dr__offload *offload; /* NULL: none; see offload_stage.h */
     unsigned generation;
     dr_trace *trace;   /* NULL: none */
     dr_ledger *ledger; /* costs of samples in earlier passes; NULL: none; owned by the loader */

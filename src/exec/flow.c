@@ -77,7 +77,7 @@ dr__fill dr__exec_fill(dr__exec *e)
 {
     dr__pool_lock();
     const double batches = (double)dr__prefetch_window(e), samples = batches * (double)e->budget.batch_slots;
-    const double may_be_fetched = DR__READ_AHEAD_PER_WORKER * DR_MAX(e->knobs.workers, 1);
+    const double may_be_fetched = dr__read_ahead_most(e);
     const dr__fill fill = {
         .unclaimed = DR_MIN((double)count_unclaimed(e) / samples, 1),
         .fetched = e->knobs.readers > 0 || e->read_ahead.n > 0 ? DR_MIN(e->read_ahead.n / may_be_fetched, 1) : NAN,

@@ -40,6 +40,10 @@ typedef struct dr__job {
     const dr__program *program; /* what runs: the whole program, or its first or second part */
     dr_store_key key;           /* in the store */
     uint64_t head_ns;           /* time of the first part, within run_ns */
+    /* see offload_stage.h */
+    int cut, asked_cut;             /* where the server stopped, and where it was asked to; 0: as stored */
+    bool as_stored;                 /* ask for no ops */
+    uint64_t wire_bytes, server_ns; /* what was sent for it, and the server's CPU time; 0: not from a server */
 } dr__job;
 
 typedef struct dr__parked {

@@ -16,13 +16,19 @@ static size_t expected_bytes(const dr__exec *e)
     return e->read_ahead.largest >> DR_MIN((e->progress.claimed - e->read_ahead.largest_at) / HALF_LIFE, 63);
 }
 
+int dr__read_ahead_most(const dr__exec *e)
+{
+    const int of_workers = DR__READ_AHEAD_PER_WORKER * DR_MAX(e->knobs.workers, 1);
+    return e->offload ? DR_MAX(of_workers, DR__READ_AHEAD_PER_READER * e->knobs.readers) : of_workers;
+}
+
 /* pool lock: whether one more sample may be read ahead. */
 static bool has_room(const dr__exec *e)
 {
     const dr__read_ahead *f = &e->read_ahead;
     const size_t had = e->lanes.spare ? dr__record_memory(&e->lanes.spare->record) : 0;
     const size_t one = expected_bytes(e), reading = (size_t)f->active * one; /* not counted yet */
-    return f->n < DR__READ_AHEAD_PER_WORKER * DR_MAX(e->knobs.workers, 1) &&
+    return f->n < dr__read_ahead_most(e) &&
            e->lanes.bytes + reading + DR_MAX(one, had) - had <= e->budget.batch_bytes / BUDGET_PART;
 }
 

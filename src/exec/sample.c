@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "exec/cache_stage.h"
 #include "exec/exec.h"
+#include "exec/offload_stage.h"
 
 /* Whether a sample that failed was read in ranges: it may still be good as a whole. */
 static bool may_read_whole(const dr__workbench *bench, dr_status status)
@@ -68,8 +69,12 @@ static dr_status read_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_e
     /* Relaxed: only read to see whether the sample has run for long. */
     atomic_store_explicit(&bench->started_ns, start, memory_order_relaxed);
     publish_running(bench, j->ref.id, start);
-    if (!dr__cache_lookup(e, bench, j))
-        DR_TRY(e->ranges.on ? dr__ranges_read(e, bench, j, err) : dr__sample_read(bench, e->set, j->ref.id, err));
+    if (!dr__cache_lookup(e, bench, j)) {
+        dr_status status;
+        if (!dr__offload_read(e, bench, j, &status, err))
+            status = e->ranges.on ? dr__ranges_read(e, bench, j, err) : dr__sample_read(bench, e->set, j->ref.id, err);
+        DR_TRY(status);
+    }
     begin_work(e, j);
     j->read_ns = j->since_ns - start;
     j->read_at_ns = start;
@@ -156,6 +161,7 @@ static void book_sample(dr__exec *e, dr__workbench *bench, const dr__job *j)
 {
     const uint64_t bytes = bytes_read(&bench->record);
     dr__cache_record_times(e, j);
+    dr__offload_learn(e, j);
     atomic_fetch_add(&e->stats.samples, 1);
     atomic_fetch_add(&e->stats.bytes_read, bytes);
     atomic_fetch_add(&e->stats.read_ns, j->read_ns);
@@ -290,10 +296,26 @@ static void end_epoch(dr__exec *e, dr__job *j, const dr_error *err)
     dr__pool_unlock();
 }
 
+/* A sample of which a server ran the first ops is made by the client alone, so that it fails as local data does, or
+ * not at all. */
+static dr_status try_as_stored(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+{
+    if (!j->cut || !is_sample_fault(err->status))
+        return err->status;
+    j->as_stored = true;
+    const dr_status status = try_sample(e, bench, j, err);
+    j->as_stored = false;
+    if (status == DR_OK)
+        book_sample(e, bench, j);
+    return status;
+}
+
 /* Handles a failed sample as on_bad_sample says; a remaining error fails its batch or ends the epoch. */
 static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    dr_status status = err->status;
+    dr_status status = try_as_stored(e, bench, j, err);
+    if (status == DR_OK)
+        return;
     name_sample(e, j, err);
     if (!is_sample_fault(status) || e->o.on_bad_sample == DR_BAD_RAISE)
         status = err->status;

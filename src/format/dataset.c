@@ -83,6 +83,13 @@ void dr__dataset_where(const dr_dataset *set, uint64_t id, int field, dr__where 
         set->def->where(set, id, field, out);
 }
 
+const dr_dataset *dr__dataset_root(const dr_dataset *set)
+{
+    while (set->def->selected_from)
+        set = set->def->selected_from(set);
+    return set;
+}
+
 uint64_t dr__dataset_content(const dr_dataset *set)
 {
     return set->content ? set->content : set->fingerprint;
@@ -239,7 +246,8 @@ static dr_status choose(const char *path, const char *name, const dr_format_def 
     if (name && strcmp(name, "auto")) {
         *out = find_format(name);
         if (!*out)
-            return dr__fail(err, DR_ERR_ARG, "format must be auto, flat, folder, list or tar, got \"%s\"", name);
+            return dr__fail(err, DR_ERR_ARG, "format must be auto, drapps, flat, folder, list or tar, got \"%s\"",
+                            name);
         return DR_OK;
     }
     *out = dr__format_probe(path);

@@ -194,6 +194,9 @@ typedef struct dr_dataset_def {
      * then one of these, too. */
     bool fixed_places;
 
+    /* Optional: the data set that this one is a selection of, whose ids are its own. */
+    const dr_dataset *(*selected_from)(const dr_dataset *set);
+
     void (*close)(dr_dataset *set);
 } dr_dataset_def;
 
@@ -242,6 +245,9 @@ void dr__dataset_where(const dr_dataset *set, uint64_t id, int field, dr__where 
 dr_status dr__dataset_file_is(const dr_dataset *set, const char *path, char *text, size_t size, dr_error *err);
 dr_status dr__dataset_no_file(const dr_dataset *set, int field, dr_error *err);
 
+/* The data set that reads the samples of a selection, by the same ids; the set itself where it is none. */
+const dr_dataset *dr__dataset_root(const dr_dataset *set);
+
 /* Identifies the content behind the ids, whichever samples are selected. */
 uint64_t dr__dataset_content(const dr_dataset *set);
 
@@ -257,7 +263,7 @@ typedef struct dr_format_def {
 } dr_format_def;
 
 extern const dr_format_def *const dr__format_table[]; /* NULL ends it */
-extern const dr_format_def dr__format_flat, dr__format_folder, dr__format_list, dr__format_tar;
+extern const dr_format_def dr__format_drapps, dr__format_flat, dr__format_folder, dr__format_list, dr__format_tar;
 
 /* The format that a path looks like; NULL: none. */
 const dr_format_def *dr__format_probe(const char *path);

@@ -48,7 +48,7 @@ static bool take_u64(const json_t *v, uint64_t *out)
     return n > 0;
 }
 
-static bool take_ops(const json_t *v, uint64_t *out)
+static bool take_hex(const json_t *v, uint64_t *out)
 {
     const char *text = json_string_value(v);
     if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
@@ -188,23 +188,24 @@ static dr_status take_common(json_t *o, const char *const *known, dr__remote_req
     if (!take_u64(json_object_get(o, "seed"), &r->seed) || !take_u64(json_object_get(o, "epoch"), &r->epoch))
         return wrong(err, "\"seed\" and \"epoch\" are whole numbers that are not negative");
     const json_t *ops = json_object_get(o, "ops");
-    if (ops && !take_ops(ops, &r->ops))
-        return wrong(err, "\"ops\" has 16 hexadecimal digits");
+    const json_t *set = json_object_get(o, "set");
+    if ((ops && !take_hex(ops, &r->ops)) || (set && !take_hex(set, &r->set)))
+        return wrong(err, "\"ops\" and \"set\" have 16 hexadecimal digits");
     DR_TRY(take_graph(json_object_get(o, "graph"), r, err));
     return take_outputs(json_object_get(o, "outputs"), r, err);
 }
 
 static dr_status parse_many(json_t *o, size_t most, dr__remote_request *r, dr_error *err)
 {
-    static const char *const known[] = { "seed", "epoch", "ops", "outputs", "graph", "samples", NULL };
+    static const char *const known[] = { "seed", "epoch", "ops", "set", "outputs", "graph", "samples", NULL };
     DR_TRY(take_common(o, known, r, err));
     return take_samples(json_object_get(o, "samples"), most, r, err);
 }
 
 static dr_status parse_one(json_t *o, dr__remote_request *r, dr_error *err)
 {
-    static const char *const known[] = { "seed",   "epoch",      "ops",   "outputs", "graph",
-                                         "prefix", "occurrence", "codec", NULL };
+    static const char *const known[] = { "seed",  "epoch",  "ops",        "set",   "outputs",
+                                         "graph", "prefix", "occurrence", "codec", NULL };
     const json_t *occurrence = json_object_get(o, "occurrence"), *codec = json_object_get(o, "codec");
     uint64_t prefix, times = 0;
     DR_TRY(take_common(o, known, r, err));
@@ -273,6 +274,14 @@ static void put_u64(dr__text *out, const char *before, uint64_t value)
     dr__text_add(out, text, (size_t)n);
 }
 
+/* A member that is left out where it is 0. */
+static void put_hex(dr__text *out, const char *name, uint64_t value)
+{
+    char text[64];
+    const int n = value ? snprintf(text, sizeof text, ",\"%s\":\"%016" PRIx64 "\"", name, value) : 0;
+    dr__text_add(out, text, (size_t)n);
+}
+
 static void put_json(dr__text *out, const char *text)
 {
     json_t *value = json_string(text);
@@ -305,13 +314,10 @@ static void put_entry(dr__text *out, const dr__remote_request *r, const dr__remo
 
 void dr__remote_request_put(dr__text *out, const dr__remote_request *r)
 {
-    char ops[40];
     put_u64(out, "{\"seed\":", r->seed);
     put_u64(out, ",\"epoch\":", r->epoch);
-    if (r->ops) {
-        snprintf(ops, sizeof ops, ",\"ops\":\"%016" PRIx64 "\"", r->ops);
-        dr__text_say(out, ops);
-    }
+    put_hex(out, "ops", r->ops);
+    put_hex(out, "set", r->set);
     if (r->outputs) {
         dr__text_say(out, ",\"outputs\":");
         put_json(out, r->outputs);

@@ -7,6 +7,8 @@
  *   seed, epoch  what draws are keyed by.  Whole numbers, or texts of digits where they are above 2^63 - 1
  *   ops          16 hexadecimal digits: dr__op_set of the client; where the server has others, no op runs there
  *                Optional
+ *   set          16 hexadecimal digits: the fingerprint of the set that ids mean samples of; where the server's has
+ *                another one, it answers 409.  Optional
  *   outputs      the fields that the whole pipeline delivers: they decide what crosses a cut.  Optional: all
  *   graph        in canonical form.  Optional where no entry has a prefix
  *   samples      for each: its id, its occurrence in the epoch, how many nodes the server runs, and the codec of the
@@ -34,6 +36,7 @@ typedef struct dr__remote_entry {
 typedef struct dr__remote_request {
     uint64_t seed, epoch;
     uint64_t ops;  /* 0: not said */
+    uint64_t set;  /* 0: not said */
     char *graph;   /* as JSON; NULL: none */
     char *outputs; /* NULL: all */
     dr__remote_entry *entries;

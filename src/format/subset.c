@@ -69,6 +69,11 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
     return dr__dataset_stamp(((const struct subset *)set)->set, id, out, err);
 }
 
+static const dr_dataset *selected_from(const dr_dataset *set)
+{
+    return ((const struct subset *)set)->set;
+}
+
 static void close_subset(dr_dataset *set)
 {
     struct subset *s = (struct subset *)set;
@@ -83,6 +88,7 @@ static const dr_dataset_def subset_def = {
     .stamp = stamp,
     .file = file,
     .place = place,
+    .selected_from = selected_from,
     .fixed_places = true,
     .close = close_subset,
 };

@@ -13,11 +13,13 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "exec/cache_stage.h"
+#include "exec/offload_stage.h"
 #include "index/index_file.h"
 #include "sched/prefetch_rule.h"
 
 enum {
     MOST_RANKS = 1 << 24,
+    REMOTE_READERS = 16,         /* of a set on a server, at first: the policy has yet to see what a request takes */
     MOST_SEEK_BYTES = 512 << 20, /* about half a million images that no index file has yet */
 };
 
@@ -155,6 +157,7 @@ static dr_status open_cache(dr__exec *e, const dr__limits *limits, const dr__pro
     const dr__cache_options o = { e->o.cache && *e->o.cache ? e->o.cache : NULL, e->o.cache_limit, e->o.cache_memory,
                                   e->o.cache_at && *e->o.cache_at ? e->o.cache_at : NULL, limits->local_world };
     e->knobs.codec = -1;
+    e->knobs.offload = 1;
     if (!o.folder && !o.memory)
         return o.at ? dr__fail(err, DR_ERR_ARG, "cache_at needs cache or cache_memory") : DR_OK;
     return e->o.reference ? DR_OK : dr__cache_open(e, &o, po, err);
@@ -205,13 +208,16 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     DR_TRY(open_seek(l, err));
     DR_TRY(open_cache(e, &limits, &po, err));
     dr__ranges_open(e, e->o.ranges ? e->o.ranges : "auto");
+    DR_TRY(dr__offload_open(e, e->o.offload, &po, err));
+    if (e->offload && e->knobs.workers > 0)
+        e->knobs.readers = REMOTE_READERS;
     DR_TRY(hash_graph(l, graph, err));
     open_ledger(l);
     DR_TRY(dr__loader_trace(l, err));
     /* These pointed to the caller's memory. */
     e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.ranges = e->o.cache =
         e->o.cache_at = NULL;
-    e->o.policy = e->o.weights = NULL;
+    e->o.policy = e->o.weights = e->o.offload = NULL;
     e->o.resource_monitor = NULL;
     return DR_OK;
 }
@@ -259,6 +265,7 @@ void dr_loader_close(dr_loader **loader)
     dr__loader_trace_ops(l);
     dr_trace_close(&e->trace);
     dr__workbench_free(&e->caller.bench);
+    dr__offload_close(e);
     dr__cache_close(e);
     dr__seek_share_close(&l->seek);
     if (e->ledger)

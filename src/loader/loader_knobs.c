@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "codec/bytes/byte_codec.h"
 #include "exec/cache_stage.h"
+#include "exec/offload_stage.h"
 #include "sched/tables.h"
 
 /* pool lock */
@@ -29,6 +30,8 @@ static double get(const dr__exec *e, int knob)
         return e->knobs.ceiling.cpus;
     case DR_KNOB_CODEC:
         return e->knobs.codec;
+    case DR_KNOB_OFFLOAD:
+        return e->knobs.offload;
     default:
         return e->knobs.priority;
     }
@@ -62,6 +65,10 @@ static void put(dr__exec *e, int knob, double value)
         break;
     case DR_KNOB_CODEC:
         e->knobs.codec = (int)value;
+        break;
+    case DR_KNOB_OFFLOAD:
+        e->knobs.offload = value;
+        dr__offload_set_share(e, value);
         break;
     default:
         e->knobs.priority = (int)value;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "exec/cache_stage.h"
+#include "exec/offload_stage.h"
 #include "kernel/cpu.h"
 #include "loader/loader_internal.h"
 
@@ -101,6 +102,7 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     add_seek_counts(o, e->seek);
     dr__ranges_stats(e, o);
     dr__cache_stats(e, o);
+    dr__offload_stats(e, o);
     dr__adapt_stats(l, o);
     return dump_json(o, text, err);
 }
@@ -121,11 +123,12 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     dr__exec *e = &l->exec;
-    char *ops = dr__program_explain(e->program), cache[2048], ranges[256], policy[256], batch[16], batches[16],
-         worker[16];
+    char *ops = dr__program_explain(e->program), cache[2048], ranges[256], offload[2048], policy[256], batch[16],
+         batches[16], worker[16];
     char order[128] = "";
     dr__cache_explain(e, cache, sizeof cache);
     dr__ranges_explain(e, ranges, sizeof ranges);
+    dr__offload_explain(e, offload, sizeof offload);
     dr__adapt_explain(l, policy, sizeof policy);
     dr__pool_lock();
     int workers = e->knobs.workers, prefetch = e->knobs.prefetch;
@@ -133,14 +136,14 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
     if (e->o.shuffle && !e->o.pushed_order)
         snprintf(order, sizeof order, "order: shuffled by seed %llu and epoch, the same in every process\n",
                  (unsigned long long)e->o.seed);
-    size_t room = (ops ? strlen(ops) : 0) + strlen(e->set->name) + strlen(cache) + 1024;
+    size_t room = (ops ? strlen(ops) : 0) + strlen(e->set->name) + strlen(cache) + strlen(offload) + 1024;
     *text = ops ? dr__alloc(room) : NULL;
     if (*text)
         snprintf(*text, room,
-                 "data: %s (%s, %llu samples)\n%s%s%s%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
+                 "data: %s (%s, %llu samples)\n%s%s%s%s%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
                  "a batch takes %s, all batches at most %s, a worker at most %s\n",
-                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, ranges, policy, order,
-                 workers, workers == 1 ? "" : "s", prefetch,
+                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, ranges, offload,
+                 policy, order, workers, workers == 1 ? "" : "s", prefetch,
                  e->o.pushed_order ? "pushed"
                  : e->o.in_order   ? "fixed"
                                    : "free",

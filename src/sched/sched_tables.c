@@ -61,7 +61,8 @@ dr_status dr__cpu_limit_check(double cpus, dr_error *err)
 
 bool dr_knob_is_whole(int knob)
 {
-    return knob != DR_KNOB_LANE_SHARE && knob != DR_KNOB_LANE_THRESHOLD && knob != DR_KNOB_CPU_CEILING;
+    return knob != DR_KNOB_LANE_SHARE && knob != DR_KNOB_LANE_THRESHOLD && knob != DR_KNOB_CPU_CEILING &&
+           knob != DR_KNOB_OFFLOAD;
 }
 
 /* --- flow --- */

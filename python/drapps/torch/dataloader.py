@@ -73,6 +73,7 @@ class DataLoader(data.DataLoader[_T_co]):
     cache_limit: bytes on disk of all that the cache's folder holds; None: half of what is free there.
     cache_memory: bytes of a cache in memory, in front of the one on disk or without it, shared by the processes of the
         machine; None: none.
+    offload: which ops a drapps server runs, for a data set that lies on one: as for Pipeline.loader.
     rank, world_size: this process takes its part of each global batch; "auto": from torch.distributed or the
         environment.  Not given: no sharding, as torch.
     lanes: slow samples get workers of their own, so that fast ones do not wait behind them.
@@ -99,14 +100,14 @@ class DataLoader(data.DataLoader[_T_co]):
                  collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
                  multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
                  pin_memory_device="", in_order=True, on_bad_sample="raise", max_bad=None, memory_limit=None,
-                 cpu_limit=None, seed=None, cache=None, cache_limit=None, cache_memory=None, rank=None, world_size=None,
-                 lanes=True, policy=None, resource_monitor=None, adaptive_compression=True, weights=None, trace=None,
-                 record=False):  # fmt: skip
+                 cpu_limit=None, seed=None, cache=None, cache_limit=None, cache_memory=None, offload="auto", rank=None,
+                 world_size=None, lanes=True, policy=None, resource_monitor=None, adaptive_compression=True,
+                 weights=None, trace=None, record=False):  # fmt: skip
         given = locals()
         check(DATALOADER, {name: given[name] for name in DATALOADER})
         self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit or 0
         self.cpu_limit, self.cache, self.cache_limit, self.lanes = cpu_limit, cache, cache_limit or 0, lanes
-        self.cache_memory = cache_memory or 0
+        self.cache_memory, self.offload = cache_memory or 0, offload
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle, _handed_on(num_workers))
         self.adaptive_compression, self.weights, self.trace = adaptive_compression, weights, trace

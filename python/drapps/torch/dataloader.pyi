@@ -21,6 +21,7 @@ class DataLoader(data.DataLoader[_T_co]):
     cache: str | PathLike[str] | None
     cache_limit: int
     cache_memory: int
+    offload: str | int
     rank: int
     world_size: int
     lanes: bool
@@ -59,6 +60,7 @@ class DataLoader(data.DataLoader[_T_co]):
         cache: str | PathLike[str] | None = ...,
         cache_limit: int | None = ...,
         cache_memory: int | None = ...,
+        offload: str | int = ...,
         rank: int | Literal["auto"] | None = ...,
         world_size: int | None = ...,
         lanes: bool = ...,

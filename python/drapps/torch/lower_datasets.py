@@ -396,12 +396,51 @@ class TimmFiles(Files):
         return leaf.reader.root
 
 
+class RemoteFiles(Family):
+    """drapps's RemoteImageFolder."""
+
+    module, base = "drapps.torch.remote_folder", "RemoteImageFolder"
+    reads = ("__getitem__", "fetch")
+    attributes = ("native", *Family.attributes)
+
+    def matches(self, leaf):
+        """As strict as Pillow is by default."""
+        if not super().matches(leaf):
+            return False
+        check_pillow()
+        return True
+
+    def first_ops(self, leaf):
+        """Files are decoded."""
+        return (decode_op(),)
+
+    def form(self, leaf):
+        """It converts to RGB."""
+        return Form(PIL)
+
+    def keep(self, leaf):
+        """The native data set, which does not change."""
+        return leaf.native
+
+    def still(self, leaf, kept):
+        """Whether it is that one."""
+        return leaf.native is kept
+
+    def open(self, leaf):
+        """It is open."""
+        return leaf.native
+
+    def fetch(self, leaf, index):
+        """The bytes of the file."""
+        return leaf.fetch(index)
+
+
 @functools.cache
 def families():
     """One of each."""
     from drapps.torch.lower_detection import Coco, Voc
 
-    return (Files(), TimmFiles(), Cifar(), Mnist(), Svhn(), Tensors(), Coco(), Voc())
+    return (Files(), TimmFiles(), RemoteFiles(), Cifar(), Mnist(), Svhn(), Tensors(), Coco(), Voc())
 
 
 def family_of(leaf):

@@ -179,8 +179,8 @@ def init_fn_of(loader, iterator):
 MODULE = "accelerate.data_loader"
 
 # Arguments that are handed on.  Ranks are Accelerate's business, and a seed is in the generator.
-OPTIONS = ("on_bad_sample", "max_bad", "memory_limit", "cpu_limit", "cache", "cache_limit", "cache_memory", "lanes",
-           "policy", "adaptive_compression", "weights", "trace", "record")
+OPTIONS = ("on_bad_sample", "max_bad", "memory_limit", "cpu_limit", "cache", "cache_limit", "cache_memory", "offload",
+           "lanes", "policy", "adaptive_compression", "weights", "trace", "record")
 
 
 def same_kind(*args, num_workers=0, **kwargs):

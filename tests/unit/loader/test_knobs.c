@@ -167,9 +167,9 @@ static void standard_settings(void **state)
     static const struct {
         const char *name;
         double value;
-    } rows[] = { { "workers", 3 },        { "readers", 0 },    { "prefetch", 18 },
-                 { "prefetch_bytes", 0 }, { "lane_share", 0 }, { "lane_threshold", 4 },
-                 { "cpu_ceiling", 0 },    { "priority", 0 },   { "codec", -1 } };
+    } rows[] = { { "workers", 3 },    { "readers", 0 },        { "prefetch", 18 },   { "prefetch_bytes", 0 },
+                 { "lane_share", 0 }, { "lane_threshold", 4 }, { "cpu_ceiling", 0 }, { "priority", 0 },
+                 { "codec", -1 },     { "offload", 1 } };
     dr_dataset *data = toy_set(&(toy){ .n = 4 });
     dr_graph *g = graph_of(NULL);
     dr_loader_options o = options_of(2, 3);

@@ -158,7 +158,7 @@ static void held_and_pinned(void **state)
     assert_true(atomic_load(&p.n_flows) > flows); /* it watches */
     assert_int_equal(dr_controller_decisions(controller, d.number, &d, 1), 0);
     assert_ok(dr_controller_pin(controller, DR_KNOB_WORKERS, false, &err));
-    assert_fails(dr_controller_pin(controller, DR_N_KNOBS, true, &err), DR_ERR_ARG, "knob must be 0 to 8");
+    assert_fails(dr_controller_pin(controller, DR_N_KNOBS, true, &err), DR_ERR_ARG, "knob must be 0 to 9");
     dr_controller_hold(controller, false);
     for (int i = 0; atomic_load(&p.workers) == 1; i++) {
         assert_true(i < 2000);

@@ -60,7 +60,7 @@ static void check_decision(void *user, fluid *f, const dr_decision *d)
     for (int i = 0; i < DR_N_TERMS; i++)
         assert_true(d->term[i] >= 0 && d->term[i] <= 1);
     for (int i = 0; i < DR_N_KNOBS; i++) {
-        bool whole = i != DR_KNOB_LANE_SHARE && i != DR_KNOB_LANE_THRESHOLD && i != DR_KNOB_CPU_CEILING;
+        bool whole = dr_knob_is_whole(i);
         if (!isfinite(f->knob[i]) || f->knob[i] < w->use.least[i] || f->knob[i] > w->use.most[i] ||
             (whole && f->knob[i] != floor(f->knob[i])))
             fail_msg("%s, seed %d: %s is %g", w->policy, (int)w->seed, dr_knob_name(i), f->knob[i]);
