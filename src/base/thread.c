@@ -2,12 +2,16 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 
 void dr__cond_init(dr__cond *cond)
@@ -113,4 +117,31 @@ void dr__stall(void)
         struct timespec t = { .tv_nsec = (long)(state >> 12) % 1000000 };
         nanosleep(&t, NULL);
     }
+}
+
+/* --- time --- */
+
+/* Time that the calling thread has waited for a CPU; 0: not known. */
+static uint64_t waited_ns(void)
+{
+    char text[96];
+    const int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    char *second = strchr(text, ' ');
+    return second ? strtoull(second, NULL, 10) : 0;
+}
+
+uint64_t dr__busy_ns(void)
+{
+    const uint64_t waited = waited_ns(), now = dr__now_ns();
+    return now > waited ? now - waited : 0;
+}
+
+uint64_t dr__busy_since(uint64_t start_ns)
+{
+    const uint64_t now = dr__busy_ns(); /* two clocks of the kernel, which may differ a little */
+    return now > start_ns ? now - start_ns : 1;
 }

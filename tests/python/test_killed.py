@@ -105,7 +105,7 @@ def test_killed_while_caching(photos, tmp_path, rng, tier):
         shutil.rmtree(tmp_path / "copy")
         if ended or stats["cache_hits"] == N:
             shutil.rmtree(cache)
-    assert CACHE_KILLS < 4 or len(kept) > 1  # some were killed in the middle
+    assert CACHE_KILLS < 20 or len(kept) > 1  # some were killed in the middle
 
 
 SHARED = """
