@@ -40,4 +40,8 @@ void dr__stall(void);
 uint64_t dr__busy_ns(void);
 uint64_t dr__busy_since(uint64_t start_ns);
 
+/* How much longer than its CPU time this thread took while it did not sleep, since it last asked (and had a millisecond
+ * of CPU time): 1 and more, as others use the CPUs or a quota is used up.  0: not known.  Costs as much. */
+double dr__thread_slowdown(void);
+
 #endif

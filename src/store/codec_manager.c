@@ -16,7 +16,7 @@
 
 enum { MEAN_OF = 3, OUTLIER = 8, SLOW_CAP = 4, MEASURE_EVERY = 8, MEASURE_FIRST = 4, NO_CACHE = 4 };
 
-#define SLOWDOWN_OF_NS 100e6 /* CPU time of the decompressions that the slow-down is of, about */
+#define SLOWDOWN_OF_NS 8e6 /* CPU time of the decompressions that the slow-down is of, about */
 #define SLOWDOWN_PRIOR_NS 1e6
 
 static const dr__codec_weights default_weights = {
@@ -92,6 +92,8 @@ void dr__codec_note_decoded(dr__codec_manager *m, dr__data_class class, int whic
         return;
     add(&h->decode_s, h->n_decoded, (double)DR_MAX(cpu_ns, 1) * 1e-9 / (double)raw);
     h->n_decoded = DR_MIN(h->n_decoded + 1, m->weights.window);
+    if (!wall_ns)
+        return;
     if (m->cpu_ns > SLOWDOWN_OF_NS) {
         m->cpu_ns /= 2;
         m->wall_ns /= 2;
@@ -141,14 +143,14 @@ static double found_in_cache(const dr__codec_manager *m, double share)
 
 double dr__codec_bytes_per_s(const dr__codec_manager *m, double share)
 {
-    const double threads = DR_MAX(m->resources.cores, 1);
     if (m->resources.bytes_per_s > 0)
         return m->resources.bytes_per_s;
     if (m->read_bytes >= DR__CODEC_READ)
-        return (double)m->read_bytes / ((double)DR_MAX(m->read_ns, 1) * 1e-9) * threads;
+        return (double)m->read_bytes / ((double)DR_MAX(m->read_ns, 1) * 1e-9);
     if (!(m->disk_s > 0))
         return DR__DISK_BYTES_PER_S;
-    const double found = found_in_cache(m, share); /* threads copy side by side, and share the disk */
+    const double found = found_in_cache(m, share);
+    const double threads = DR_MAX(m->resources.cores, 1); /* they copy side by side, and share the disk */
     return 1 / (found * m->cached_s / threads + (1 - found) * m->disk_s);
 }
 

@@ -89,7 +89,7 @@ typedef struct dr__codec_manager {
     dr__codec_history history[DR__N_CLASSES][DR__CODECS_MOST];
     uint64_t n_choices[DR__N_CLASSES];
     double wall_ns, cpu_ns;       /* of decompression: how much longer than its CPU time it takes; older ones fade */
-    uint64_t read_bytes, read_ns; /* by one thread each, without decompression; older ones fade */
+    uint64_t read_bytes, read_ns; /* what the storage took, without decompression; older ones fade */
     double cached_s, disk_s;      /* for each byte that a probe read from the page cache, and not; 0: no probe yet */
 } dr__codec_manager;
 
@@ -126,11 +126,13 @@ void dr__codec_choose(dr__codec_manager *manager, dr__data_class class, dr__code
 void dr__codec_note_encoded(dr__codec_manager *manager, dr__data_class class, int which, size_t raw, size_t stored,
                             uint64_t cpu_ns);
 
-/* A sample was checked and decompressed to so many raw bytes. */
+/* A sample was checked and decompressed to so many raw bytes.  wall_ns: what that took, with its part of the waits for
+ * a CPU; 0: not known. */
 void dr__codec_note_decoded(dr__codec_manager *manager, dr__data_class class, int which, size_t raw, uint64_t cpu_ns,
                             uint64_t wall_ns);
 
-/* One thread read stored bytes of the tier. */
+/* A thread read stored bytes of the tier.  ns: its time divided by how many threads were reading: what the storage
+ * took. */
 void dr__codec_note_read(dr__codec_manager *manager, uint64_t bytes, uint64_t ns);
 
 /* A probe read so many bytes, once as they were found and once after the system had dropped them from memory. */

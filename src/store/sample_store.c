@@ -288,8 +288,10 @@ static bool is_whole(const dr_stored *f, const void *payload)
 /* What a read took. */
 typedef struct read_time {
     bool timed;                        /* in: read_ns is wanted */
+    unsigned threads;                  /* in: that read at this moment */
     uint64_t read_ns;                  /* reading, without the time in which the thread had no CPU */
     uint64_t unpack_ns, unpack_cpu_ns; /* checking and decompressing */
+    double slowdown;                   /* time for each CPU time; 0: not known */
 } read_time;
 
 static outcome read_stored(int fd, const dr_stored *f, void *memory, read_time *took)
@@ -310,6 +312,7 @@ static outcome read_stored(int fd, const dr_stored *f, void *memory, read_time *
     }
     took->unpack_ns = dr__now_ns() - wall;
     took->unpack_cpu_ns = dr__thread_cpu_ns() - cpu;
+    took->slowdown = took->timed ? dr__thread_slowdown() : 0;
     return good ? GOOD : GONE;
 }
 
@@ -323,11 +326,12 @@ static bool is_fresh(const dr_store *s, const dr_stored *f)
 static void note_times(dr_store *s, const dr_stored *f, const read_time *took)
 {
     const int which = dr__codec_index(&s->codecs, f->codec);
+    const uint64_t stretched = (uint64_t)((double)took->unpack_cpu_ns * took->slowdown);
     if (which >= 0)
         dr__codec_note_decoded(&s->codecs, dr__data_class_of(f->fields, f->n_fields), which, f->bytes,
-                               took->unpack_cpu_ns, took->unpack_ns);
+                               took->unpack_cpu_ns, stretched);
     if (took->timed && !is_fresh(s, f))
-        dr__codec_note_read(&s->codecs, f->payload_bytes, took->read_ns);
+        dr__codec_note_read(&s->codecs, f->payload_bytes, took->read_ns / took->threads);
 }
 
 static bool read_disk(dr_store *s, const dr_stored *f, void *memory)
@@ -338,10 +342,12 @@ static bool read_disk(dr_store *s, const dr_stored *f, void *memory)
     pthread_mutex_lock(&s->lock);
     dr__data_file *file = use(s, f->file, &result);
     took.timed = s->stats.hits % TIME_EVERY == 0;
+    took.threads = ++s->reading;
     pthread_mutex_unlock(&s->lock);
     if (file)
         result = read_stored(file->fd, f, memory, &took);
     pthread_mutex_lock(&s->lock);
+    s->reading--;
     if (file)
         dr__store_release(s, file);
     note(s, result, &f->key, (dr__key_location){ f->file, f->record_at });

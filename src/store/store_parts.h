@@ -52,6 +52,7 @@ struct dr_store {
     dr__codec_manager codecs;
     dr__codec_choice chosen;         /* the latest; n is 0: none yet */
     double page_cache;               /* bytes of it that the system may keep in memory */
+    unsigned reading;                /* threads that read from it now */
     uint64_t probe_at_ns;            /* when the next probe may begin; UINT64_MAX: one is going on */
     dr__codec_manager memory_codecs; /* of the tier in memory */
     dr__codec_choice memory_chosen;

@@ -123,6 +123,9 @@ static void waiting_for_a_cpu_is_not_being_busy(void **state)
     pthread_join(other, NULL);
     sched_setaffinity(0, sizeof before, &before);
     assert_true(busy >= used * 0.9);
+    const double slowdown = dr__thread_slowdown(); /* since the thread began */
+    assert_true(slowdown >= 1 && slowdown < 1000);
+    assert_true(dr__thread_slowdown() == slowdown); /* too little CPU time since then */
     assert_true(busy - used < (took - used) / 2 + 5e6);
 }
 

@@ -206,7 +206,7 @@ static void bandwidth_is_measured(void **state)
     ASSERT_NEAR(dr__codec_bytes_per_s(&m, 1), 500e6);
     assert_false(dr__codec_knows_reads(&m));
     for (int i = 0; i < 1000; i++)
-        dr__codec_note_read(&m, 1000000, 10000000); /* 100 MB/s by each of two threads */
+        dr__codec_note_read(&m, 1000000, 10000000 / 2); /* 100 MB/s by each of two threads */
     assert_true(fabs(dr__codec_bytes_per_s(&m, 1) - 200e6) < 1e6);
     dr__codec_note_probe(&m, 1000000, 1, 1); /* reads say more */
     assert_true(fabs(dr__codec_bytes_per_s(&m, 1) - 200e6) < 1e6);
@@ -243,10 +243,10 @@ static void rare_stalls_are_part_of_the_slow_down(void **state)
     dr__codec_choice c;
     prepare(&m, 500e6, 1);
     for (int i = 0; i < 1000; i++)
-        dr__codec_note_decoded(&m, DR__CLASS_PIXELS, FAST, RAW, 1000000, i % 100 ? 1000000 : 401000000);
+        dr__codec_note_decoded(&m, DR__CLASS_PIXELS, FAST, RAW, 1000000, i % 10 ? 1000000 : 41000000);
     m.weights.bonus = 0;
     dr__codec_choose(&m, DR__CLASS_PIXELS, &c);
-    /* Five times as long: fast max(1, 5), none max(2, 0.5), within what the latest 100 ms say. */
+    /* Five times as long: fast max(1, 5), none max(2, 0.5), within what the latest ones say. */
     assert_int_equal(c.which, NONE);
     assert_true(c.terms[FAST].seconds * 1e9 > 2.5 && c.terms[FAST].seconds * 1e9 < 10);
 }
