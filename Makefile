@@ -101,7 +101,8 @@ check-fuzz: $(VENV)/.ready | system-check
 
 check-stress: $(INSTALLED)
 	$(PY) -m pytest tests/stress
-	PACK_KILLS=50 PACK_FLIPS=1000 $(PY) -m pytest tests/python/test_packing_damage.py
+	PACK_KILLS=50 PACK_FLIPS=1000 CACHE_KILLS=50 PLAN_KILLS=50 \
+		$(PY) -m pytest tests/python/test_packing_damage.py tests/python/test_killed.py
 
 check-arm: $(VENV)/.ready
 	@scripts/check-arm

@@ -99,7 +99,7 @@ static void tell_facts(dr__exec *e, int workers)
     dr__cache *c = e->cache;
     const uint64_t bytes = atomic_load(&c->made_bytes);
     const dr__store_facts facts = {
-        .cores = workers,
+        .cores = e->knobs.ceiling.cpus > 0 ? DR_MIN(workers, e->knobs.ceiling.cpus) : workers,
         .n_samples = samples_per_epoch(e->set),
         .make_s = bytes ? (double)atomic_load(&c->made_ns) * 1e-9 / (double)bytes : 0,
     };
