@@ -460,8 +460,7 @@ static void explain_memory(const dr__cache *c, const dr_store_stats *s, char *te
              (double)m.bytes * 1e-6, (double)m.limit * 1e-6,
              m.shared ? "for all processes of this machine" : "for this process alone",
              m.short_of ? " (the machine has no more)" : "",
-             c->order_is_known ? "what is needed again last" : "what was not used for an epoch",
-             s->memory_codec);
+             c->order_is_known ? "what is needed again last" : "what was not used for an epoch", s->memory_codec);
 }
 
 void dr__cache_explain(dr__exec *e, char *text, size_t size)
