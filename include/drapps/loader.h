@@ -81,8 +81,8 @@ typedef struct dr_loader_options {
     bool keep_draws;     /* keep what was drawn for each sample: dr_batch_draws */
 
     /* --- limits --- */
-    int workers;  /* threads; 0: the caller of dr_loader_next does everything; -1 (default): the container's CPU
-                     limit */
+    int workers;  /* threads; 0: the caller of dr_loader_next does everything; -1 (default): the policy decides,
+                     beginning with the container's CPU limit */
     int prefetch; /* the prefetch window: batches in flight, 1 .. 64, as far as the memory limit allows.  0
                      (default): 2, and of cheap batches (64 MB in flight) as many as are 12 samples for each
                      worker.  While a consumer waits, a batch that would need new memory is deferred for

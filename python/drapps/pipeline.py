@@ -553,6 +553,11 @@ def _absolute(path):
     return path if _is_url(path) else os.path.abspath(path)
 
 
+def _is_word(label):
+    """Whether a label reads like the name of a class and not like that of a file."""
+    return not set(os.fsdecode(label)) & {"/", "."}
+
+
 def _read_files(paths, labels, options):
     """Return a data set of single files, which the library gets as a list in memory."""
     if not paths:
@@ -566,6 +571,9 @@ def _read_files(paths, labels, options):
             row = {"path": _absolute(path)}
             if labels is not None and isinstance(labels[i], (str, bytes, os.PathLike)):
                 row["label_file"] = _absolute(labels[i])
+                if i == 0 and _is_word(labels[i]) and not os.path.exists(row["label_file"]):
+                    raise _core.ArgumentError(f"read: labels must be numbers, or files such as masks; {labels[i]!r} is "
+                                              "no file (names of classes: give their numbers)")  # fmt: skip
             elif labels is not None:
                 row["label"] = _label(labels[i])
             listing.write(json.dumps(row, ensure_ascii=False) + "\n")

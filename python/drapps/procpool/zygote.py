@@ -216,6 +216,18 @@ class Zygote:
         self._children.clear()
 
 
+def out_of_memory_kills():
+    """How many processes of this container were killed for lack of memory; 0 where the kernel does not tell."""
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        try:
+            with open(path, encoding="ascii") as file:
+                counts = dict(line.split() for line in file if len(line.split()) == 2)
+        except OSError:
+            continue
+        return int(counts.get("oom_kill", 0))
+    return 0
+
+
 def describe(number, pid, exitcode):
     """Describe a dead worker in words."""
     if exitcode is None:
@@ -223,6 +235,8 @@ def describe(number, pid, exitcode):
     elif exitcode < 0:
         try:
             cause = f"was killed by {signal.Signals(-exitcode).name}"
+            if exitcode == -signal.SIGKILL and out_of_memory_kills():
+                cause += " (the kernel has ended processes here for lack of memory)"
         except ValueError:
             cause = f"was killed by signal {-exitcode}"
     else:
