@@ -5,7 +5,10 @@
  * Every open of a file whose path has SLOW_OPEN in it, or that is opened below a directory of such a path, first sleeps
  * for SLOW_OPEN_US microseconds.  Directories are opened at once.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
+#undef _FILE_OFFSET_BITS /* else both names of a function would be one */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

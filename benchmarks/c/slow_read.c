@@ -8,7 +8,10 @@
  *
  * Reads stand in line: each begins where the one before it ends, and its thread sleeps until its own end.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
+#undef _FILE_OFFSET_BITS /* else both names of a function would be one */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -33,7 +33,7 @@ def imagenet(root, samples):
 
 def large(root, samples):
     """Large photographs."""
-    return _photos(files(root / "photos", *PHOTOS), max(samples // 4, 16))
+    return _photos(files(root / "photos", *PHOTOS), max(samples // 4, 8))
 
 
 def volumes(root, samples):
@@ -51,7 +51,7 @@ def volumes(root, samples):
             good += [path] if chain([str(path)])[0]["image"].shape == (1, 64, 64, 64) else []
         except drapps.Error:  # several channels, or damaged
             continue
-    paths = repeated(good, max(samples // 4, 16))
+    paths = repeated(good, max(samples // 4, 8))
     return paths and chain(paths)
 
 
