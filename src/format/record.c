@@ -137,7 +137,7 @@ dr_status dr__record_read_file(dr__record *record, dr__source_dir *dir, const ch
     return dr__record_read_files(record, dir, &path, 1, extra, data, size, err);
 }
 
-dr_status dr__stamp_file(dr__source_dir *dir, const char *path, uint64_t *out, dr_error *err)
+dr_status dr__stamp_file(dr__source_dir *dir, const char *path, dr__stamp *out, dr_error *err)
 {
     dr__source_facts facts;
     DR_TRY(dr__source_dir_stat(dir, path, &facts, err));
@@ -145,8 +145,23 @@ dr_status dr__stamp_file(dr__source_dir *dir, const char *path, uint64_t *out, d
         return dr__fail(err, DR_ERR_UNSUPPORTED, "%s/%s: its version is not known", dir->name, path);
     uint64_t h = XXH3_64bits(dir->name, strlen(dir->name));
     h = XXH3_64bits_withSeed(path, strlen(path), h);
-    *out = XXH3_64bits_withSeed(&facts.version, sizeof facts.version, h);
+    out->version = XXH3_64bits_withSeed(&facts.version, sizeof facts.version, h);
+    const uint64_t times[] = { facts.size, facts.mtime_ns ? (uint64_t)facts.mtime_ns : facts.version };
+    out->modified = XXH3_64bits(times, sizeof times);
     return DR_OK;
+}
+
+uint64_t dr__record_hash(const dr__record *record)
+{
+    uint64_t h = 0;
+    for (int i = 0; i < record->n_fields; i++) {
+        const dr_view *v = &record->fields[i];
+        size_t bytes = 0;
+        dr__desc_bytes_dense(&v->desc, &bytes);
+        h = XXH3_64bits_withSeed(v->desc.dims, (size_t)v->desc.n_dims * sizeof v->desc.dims[0], h + v->desc.dtype);
+        h = XXH3_64bits_withSeed(v->data, bytes, h);
+    }
+    return h;
 }
 
 dr_status dr__record_view(dr__record *record, const dr_view *view, dr_error *err)
