@@ -31,6 +31,7 @@ void dr_loader_defaults(dr_loader_options *o)
         .max_bad = 1000,
         .world_size = 1,
         .seek_index = "auto",
+        .ranges = "auto",
         .lanes = true,
         .adaptive_compression = true,
     };
@@ -62,6 +63,8 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
     if (o->seek_index && !dr__seek_mode_is_known(o->seek_index))
         return dr__fail(err, DR_ERR_ARG, "seek_index must be \"auto\", \"memory\" or \"off\", got \"%s\"",
                         o->seek_index);
+    if (o->ranges && !dr__ranges_mode_is_known(o->ranges))
+        return dr__fail(err, DR_ERR_ARG, "ranges must be \"auto\", \"on\" or \"off\", got \"%s\"", o->ranges);
     if (o->pushed_order && (o->shuffle || o->world_size > 1 || o->last != DR_LAST_PARTIAL))
         return dr__fail(err, DR_ERR_ARG, "shuffle, world_size and last must keep their defaults with pushed_order");
     if (o->keep_batches && !o->pushed_order)
@@ -201,11 +204,13 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
         return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
     DR_TRY(open_seek(l, err));
     DR_TRY(open_cache(e, &limits, &po, err));
+    dr__ranges_open(e, e->o.ranges ? e->o.ranges : "auto");
     DR_TRY(hash_graph(l, graph, err));
     open_ledger(l);
     DR_TRY(dr__loader_trace(l, err));
     /* These pointed to the caller's memory. */
-    e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.cache = e->o.cache_at = NULL;
+    e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.ranges = e->o.cache =
+        e->o.cache_at = NULL;
     e->o.policy = e->o.weights = NULL;
     e->o.resource_monitor = NULL;
     return DR_OK;
