@@ -123,6 +123,7 @@ BOTH = {
     "adaptive_compression": FLAG,
     "weights": Rule(_is_weights, "'step', 'draadp', 'drapps', {name: number}, 'name=number,...'").or_none(),
     "trace": PATH,
+    "ranges": choices("auto", "on", "off"),
 }
 
 # The arguments of set_epoch and of Pipeline.preview.

@@ -59,6 +59,7 @@ SECTIONS = {
         "seed": Key((int,), 0), "num_workers": Key((int,), 0, most=256), "prefetch_factor": Key((int,), 1),
         "on_bad_sample": Key((str,), allowed=("raise", "skip", "replace")), "max_bad": Key((int,), 0),
         "cache": TEXT, "cache_limit": Key((int,), 0), "cache_memory": Key((int,), 0), "trace": TEXT,
+        "ranges": Key((str,), allowed=("auto", "on", "off")),
     },
     "limits": {"cpu": Key((int, float), 0), "memory": Key((int,), 0)},
     "weights": {},  # checked by the library, which has the table of terms
