@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "exec/cache_stage.h"
+#include "exec/range_stage.h"
 #include "index/index_file.h"
 #include "sched/prefetch_rule.h"
 
@@ -269,6 +270,7 @@ void dr_loader_close(dr_loader **loader)
     dr__adapt_close(l);
     dr__pool_remove(e);
     dr__loader_trace_ops(l);
+    dr__ranges_trace(e);
     dr_trace_close(&e->trace);
     dr__workbench_free(&e->caller.bench);
     dr__cache_close(e);
