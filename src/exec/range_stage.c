@@ -2,11 +2,13 @@
 #include "exec/range_stage.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "codec/image/seek_store.h"
 #include "exec/exec.h"
+#include "trace/event.h"
 
 /* --- opening --- */
 
@@ -26,6 +28,15 @@ void dr__ranges_open(dr__exec *e, const char *mode)
              : !e->seek           ? "without seek points"
                                   : NULL;
     r->on = !r->why;
+    const char *gap = getenv("DRAPPS_RANGES_GAP");
+    r->has_gap = gap && *gap;
+    r->gap = r->has_gap ? strtoull(gap, NULL, 10) : 0;
+}
+
+/* Another read of a remote object is another request; of a local file, a call and a seek of the disk. */
+static uint64_t gap_of(const dr__range_stage *r, bool remote)
+{
+    return r->has_gap ? r->gap : remote ? UINT64_MAX : DR__RANGES_LOCAL_GAP;
 }
 
 /* --- which way --- */
@@ -95,10 +106,11 @@ static int field_of(const dr__record *record)
     return -1;
 }
 
-static uint64_t stored_bytes(const dr__record *record)
+/* Of the image of a sample that was read whole. */
+static uint64_t stored_bytes(const dr__exec *e, const dr__record *record)
 {
-    const int f = field_of(record);
-    return f < 0 ? 0 : (uint64_t)record->fields[f].desc.dims[0];
+    const int f = e->program->steps[e->ranges.step].in;
+    return f < record->n_fields ? (uint64_t)record->fields[f].desc.dims[0] : 0;
 }
 
 static dr_status read_with(dr__exec *e, dr__workbench *bench, const dr__job *j, struct asker *a, dr_error *err)
@@ -115,6 +127,13 @@ static dr_status read_with(dr__exec *e, dr__workbench *bench, const dr__job *j, 
     ranged->wanted = a->choice != DR__READ_WHOLE || ranged->remote;
     ranged->noted = a->found && ranged->known && a->note.version == ranged->version;
     return status;
+}
+
+/* Whether the name and version of a sample are of interest: of local files that are read fast only until it is known
+ * that they are local and fast. */
+static bool says_where(const dr__range_stage *r, dr__range_choice choice)
+{
+    return choice != DR__READ_WHOLE || atomic_load_explicit(&r->whole.n, memory_order_relaxed) < DR__RANGES_TRIAL;
 }
 
 static dr_status read_whole(dr__exec *e, dr__workbench *bench, const dr__job *j, dr__range_choice choice, dr_error *err)
@@ -150,20 +169,17 @@ static bool plan_ranges(dr__exec *e, dr__workbench *bench, const dr__job *j, con
     part->orientation = note->head.orientation;
     part->content = note->content;
     part->n = 0;
-    const uint64_t gap = record->ranged.remote ? UINT64_MAX : DR__RANGES_LOCAL_GAP;
-    return dr__sample_ranges(e->program, bench, &name, e->ranges.step, gap, ranges);
+    return dr__sample_ranges(e->program, bench, &name, e->ranges.step, gap_of(&e->ranges, record->ranged.remote),
+                             ranges);
 }
 
 static bool read_ranges(dr__workbench *bench, const dr__byte_ranges *ranges, uint64_t version)
 {
-    dr__record_part *part = &bench->record.part;
-    uint8_t *to = dr__record_part_memory(&bench->record, (size_t)dr__byte_ranges_total(ranges));
-    if (!to || dr__dataset_read_ranges(&bench->record.ranged, version, ranges, to, NULL) != DR_OK)
-        return false;
-    part->n = ranges->n;
-    for (int i = 0; i < ranges->n; to += ranges->at[i++].size)
-        part->pieces[i] = (dr__byte_piece){ ranges->at[i].offset, (size_t)ranges->at[i].size, to };
-    return true;
+    uint8_t *to = dr__record_take_ranges(&bench->record, ranges);
+    if (to && dr__dataset_read_ranges(&bench->record.ranged, version, ranges, to, NULL) == DR_OK)
+        return true;
+    bench->record.part.n = 0;
+    return false;
 }
 
 static void count_ranges(dr__range_stage *r, const dr__byte_ranges *ranges, uint64_t stored)
@@ -181,9 +197,9 @@ dr_status dr__ranges_read(dr__exec *e, dr__workbench *bench, const dr__job *j, d
     dr__byte_ranges ranges;
     const uint64_t start = dr__now_ns();
     bench->seek = e->seek;
-    DR_TRY(read_with(e, bench, j, &a, err));
+    DR_TRY(says_where(r, a.choice) ? read_with(e, bench, j, &a, err) : dr__sample_read(bench, e->set, j->ref.id, err));
     if (!bench->record.ranged.stood_in) {
-        dr__range_times_add(&r->whole, dr__now_ns() - start, stored_bytes(&bench->record));
+        dr__range_times_add(&r->whole, dr__now_ns() - start, stored_bytes(e, &bench->record));
         return DR_OK;
     }
     if (!plan_ranges(e, bench, j, &a.note, &ranges) || !read_ranges(bench, &ranges, a.note.version))
@@ -223,6 +239,16 @@ void dr__ranges_stats(const dr__exec *e, json_t *stats)
     json_object_set_new(stats, "range_bytes_stored", json_integer((json_int_t)atomic_load(&r->bytes_stored)));
     json_object_set_new(stats, "range_again", json_integer((json_int_t)atomic_load(&r->again)));
     json_object_set_new(stats, "range_noted", json_integer((json_int_t)atomic_load(&r->noted)));
+}
+
+void dr__ranges_trace(const dr__exec *e)
+{
+    const dr__range_stage *r = &e->ranges;
+    const unsigned long long samples = atomic_load(&r->samples), again = atomic_load(&r->again);
+    if (samples)
+        dr__trace_event(e->trace, "ranges", "\"samples\":%llu,\"again\":%llu,\"bytes_read\":%llu,\"bytes_stored\":%llu",
+                        samples, again, (unsigned long long)atomic_load(&r->bytes_read),
+                        (unsigned long long)atomic_load(&r->bytes_stored));
 }
 
 void dr__ranges_explain(const dr__exec *e, char *text, size_t size)

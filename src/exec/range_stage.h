@@ -43,9 +43,11 @@ typedef struct dr__range_times {
 
 typedef struct dr__range_stage {
     /* fixed when the loader is opened */
-    bool on;         /* the program has a step whose input may be read in ranges, and the user allows it */
-    bool always;     /* "on" */
-    int step;        /* that step */
+    bool on;      /* the program has a step whose input may be read in ranges, and the user allows it */
+    bool always;  /* "on" */
+    int step;     /* that step */
+    uint64_t gap; /* DRAPPS_RANGES_GAP: bytes between two ranges that are read together; unset: by the source */
+    bool has_gap;
     const char *why; /* not: for people; static */
 
     atomic_bool remote;            /* samples come from a remote source */
@@ -79,6 +81,9 @@ void dr__range_times_add(dr__range_times *times, uint64_t ns, uint64_t bytes);
 
 /* Adds the members "range_..." to a loader's statistics. */
 void dr__ranges_stats(const struct dr__exec *e, json_t *stats);
+
+/* Writes what was read in ranges to the trace, if anything was. */
+void dr__ranges_trace(const struct dr__exec *e);
 
 /* Writes one line for people, or nothing: whether ranges are read, and how many bytes of how many. */
 void dr__ranges_explain(const struct dr__exec *e, char *text, size_t size);

@@ -269,6 +269,18 @@ static void take_rows(dr__bands *bands, const uint8_t *rows, ptrdiff_t stride, i
     (void)n;
 }
 
+/* The set knows its images by their checksums, so that they are read in ranges from the first epoch on. */
+static void put_note(dr__seek_store *store, const dr__seek_key *key, const uint8_t *data, size_t size)
+{
+    const uint64_t name = dr__jpeg_note_name(key);
+    dr__jpeg_note note;
+    if (dr__seek_store_find_note(store, name, &note))
+        return;
+    note = (dr__jpeg_note){ .content = *key };
+    if (dr__jpeg_head_make(data, size, &note.head))
+        dr__seek_store_put_note(store, name, &note);
+}
+
 /* Decodes an image for nothing but its errors and its seek points. */
 static dr_status decode_image(const struct making *k, const dr_image_codec *codec, const dr_view *view,
                               const dr__decode_options *o, const dr__image_info *info, dr_error *err)
@@ -309,6 +321,8 @@ static bool learn_points(const struct making *k, const dr_view *view, dr__decode
         if (*status == DR_OK && o->seek->n)
             dr__seek_store_put(k->recipe->seek, &key, o->seek);
     }
+    if (known || (*status == DR_OK && o->seek->n))
+        put_note(k->recipe->seek, &key, view->data, size);
     o->seek = NULL;
     return !known;
 }
