@@ -8,5 +8,6 @@ planted.py is `drapps experiment planted`: plants.py lists the bottlenecks, plan
 removes it and measures again.
 ahead/ is `drapps experiment ahead`, monitor/ is `drapps experiment monitor`.
 ranges_command.py is `drapps experiment ranges`: bytes that crops read of a folder.
-storage/ is `drapps experiment storage`, testbed/ is `drapps experiment testbed`.
+storage/ is `drapps experiment storage`, testbed/ is `drapps experiment testbed`, sophon/server.py is `drapps experiment
+serve`.
 """

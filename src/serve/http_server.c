@@ -121,14 +121,16 @@ static void close_connection(dr_serve *s, void **data)
 {
     dr__conn *c = *data;
     *data = NULL;
-    if (c && c->at) {
-        pthread_mutex_lock(&s->lock);
+    if (!c)
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (c->at) {
         *c->at = c->next;
         if (c->next)
             c->next->at = c->at;
         s->n_conns--;
-        pthread_mutex_unlock(&s->lock);
     }
+    pthread_mutex_unlock(&s->lock);
     dr__free(c);
 }
 
@@ -234,14 +236,17 @@ static dr_status read_rights(const char *path, dr__rights **out, dr_error *err)
     return status;
 }
 
-/* The server's threads block all signals: they are for the program's own threads. */
+/* The server's threads block all signals: they are for the program's own threads.
+ *
+ * poll, not epoll: with that libmicrohttpd 0.9.75 misses the end of a connection that arrives with a request, and keeps
+ * it until it is idle for long.  Each thread polls its part of the connections. */
 static dr_status start_daemon(dr_serve *s, dr_error *err)
 {
     sigset_t all, before;
     const bool tls = s->cert;
     const unsigned threads = (unsigned)s->o.io_threads;
-    const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO |
-                           (tls ? MHD_USE_TLS : 0);
+    const unsigned flags =
+        MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | (tls ? MHD_USE_TLS : 0);
     struct MHD_OptionItem tls_options[] = {
         { MHD_OPTION_HTTPS_MEM_CERT, 0, s->cert },
         { MHD_OPTION_HTTPS_MEM_KEY, 0, s->key },

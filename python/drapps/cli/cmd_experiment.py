@@ -12,6 +12,7 @@ EXPERIMENTS = {
     "monitor": ("does the monitor read the machine correctly, and what does it cost?", "monitor.monitor_command"),
     "planted": ("does `drapps profile` find planted bottlenecks?", "planted"),
     "ranges": ("which part of the bytes do random crops need?", "ranges_command"),
+    "serve": ("how fast, how fair and how steady is `drapps serve`?", "sophon.server"),
     "storage": ("what do shards, codecs and the planner gain?", "storage.storage_command"),
     "testbed": ("run a server and a client with a slow link between them", "testbed.testbed_command"),
 }
