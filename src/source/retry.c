@@ -12,10 +12,11 @@ uint64_t dr__retry_wait_ns(unsigned tries, uint32_t random, uint64_t retry_after
     return retry_after_ns ? DR_MAX(ns, retry_after_ns) + jitter : ns - jitter;
 }
 
-bool dr__retry_http(int status)
+bool dr__retry_http(int status, unsigned tries)
 {
-    return status == 408 || status == 425 || status == 429 || status == 500 || status == 502 || status == 503 ||
-           status == 504;
+    if (status == 500)
+        return tries < DR__RETRY_BROKEN;
+    return status == 408 || status == 425 || status == 429 || status == 502 || status == 503 || status == 504;
 }
 
 bool dr__retry_http_refused(int status)

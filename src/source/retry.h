@@ -10,6 +10,7 @@ enum {
     DR__RETRY_FIRST_MS = 100,
     DR__RETRY_MOST_MS = 10000,
     DR__RETRY_STRANGERS = 4, /* tries for a server that was never reached */
+    DR__RETRY_BROKEN = 8,    /* tries where the server fails (HTTP 500), which a request itself may be the cause of */
     DR__HEDGE_MIN_MS = 50,
     DR__HEDGE_ANSWERS = 16, /* answers that must be known before anything is sent twice */
 };
@@ -18,8 +19,8 @@ enum {
  * left off (random: any 32 bits), so that many clients do not come back at once.  Never before retry_after_ns. */
 uint64_t dr__retry_wait_ns(unsigned tries, uint32_t random, uint64_t retry_after_ns);
 
-/* May an answer of this status be different the next time? */
-bool dr__retry_http(int status);
+/* May an answer of this status be different the next time, after so many tries? */
+bool dr__retry_http(int status, unsigned tries);
 
 /* Does an answer of this status say that nothing was done? */
 bool dr__retry_http_refused(int status);

@@ -139,7 +139,7 @@ struct dr__source_dir {
 };
 
 extern const dr_source_def *const dr__source_table[]; /* NULL ends it */
-extern const dr_source_def dr__source_file, dr__source_http, dr__source_https;
+extern const dr_source_def dr__source_file, dr__source_http, dr__source_https, dr__source_s3;
 
 /* The row that a name goes to; NULL: this build has no source for its scheme. */
 const dr_source_def *dr__source_def_of(const char *name);

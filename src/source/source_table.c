@@ -8,10 +8,7 @@
 #include "source/source.h"
 
 const dr_source_def *const dr__source_table[] = {
-    &dr__source_file,
-    &dr__source_http,
-    &dr__source_https,
-    NULL,
+    &dr__source_file, &dr__source_http, &dr__source_https, &dr__source_s3, NULL,
 };
 
 static const dr__source_options no_options;

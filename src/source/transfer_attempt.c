@@ -260,7 +260,7 @@ static bool set_headers(const dr__curl_calls *curl, dr__attempt *a)
                           : a->from && has_strong_tag(a->job->etag) ? a->job->etag
                                                                     : NULL;
     char line[300];
-    bool good = add_header(curl, a, "Expect:");
+    bool good = !q->body || add_header(curl, a, "Expect:"); /* older libraries sign it, though it is not sent */
     for (const char *const *h = q->headers; good && h && *h; h++)
         good = add_header(curl, a, *h);
     if (good && version) {
@@ -449,7 +449,7 @@ static dr__verdict judge_http(dr__attempt *a, uint64_t *retry_after_ns)
     }
     if (http == 412 && a->from && !j->request->version)
         return start_over(a), a->refused == DR_AGAIN ? DR__VERDICT_RETRY : DR__VERDICT_FAILED;
-    if (dr__retry_http(http) && (idempotent || dr__retry_http_refused(http))) {
+    if (dr__retry_http(http, j->tries) && (idempotent || dr__retry_http_refused(http))) {
         *retry_after_ns = a->facts.retry_ns;
         return DR__VERDICT_RETRY;
     }

@@ -53,14 +53,16 @@ dr_status dr__web_read(const dr__web_access *a, const char *url, const char *nam
     return run(a, &q, target, reply, err);
 }
 
-/* Some servers know no HEAD, and a signature may be for GET alone: the first byte then tells as much. */
+/* Some servers know no HEAD, and a signature may be for GET alone: the first byte then tells as much.  The answer to a
+ * HEAD has no body that says what is wrong, either. */
 dr_status dr__web_head(const dr__web_access *a, const char *url, const char *name, dr__transfer_reply *reply,
                        dr_error *err)
 {
     dr__transfer_request q = request_of(a, url, name);
     q.method = "HEAD";
     const dr_status status = run(a, &q, NULL, reply, err);
-    const bool unknown = reply->http == 405 || reply->http == 501 || (reply->http == 403 && strchr(url, '?'));
+    const bool unknown = reply->http == 405 || reply->http == 501 || (reply->http == 403 && strchr(url, '?')) ||
+                         (a->explain && (reply->http == 400 || reply->http == 403 || reply->http == 301));
     if (status == DR_OK || !unknown)
         return status;
     q.method = NULL;

@@ -33,9 +33,11 @@ static void statuses_are_told_apart(void **state)
     static const int again[] = { 408, 425, 429, 500, 502, 503, 504 },
                      final[] = { 200, 301, 400, 401, 403, 404, 412, 416, 501 };
     for (size_t i = 0; i < sizeof again / sizeof *again; i++)
-        assert_true(dr__retry_http(again[i]));
+        assert_true(dr__retry_http(again[i], 1));
     for (size_t i = 0; i < sizeof final / sizeof *final; i++)
-        assert_false(dr__retry_http(final[i]));
+        assert_false(dr__retry_http(final[i], 1));
+    assert_false(dr__retry_http(500, DR__RETRY_BROKEN));
+    assert_true(dr__retry_http(503, 1000));
     assert_true(dr__retry_http_refused(503));
     assert_false(dr__retry_http_refused(500));
 }
