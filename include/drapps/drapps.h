@@ -18,6 +18,7 @@
 #include <drapps/pack.h>
 #include <drapps/sample.h>
 #include <drapps/sched.h>
+#include <drapps/serve.h>
 #include <drapps/status.h>
 #include <drapps/store.h>
 #include <drapps/trace.h>

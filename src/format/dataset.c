@@ -209,7 +209,7 @@ static const dr_format_def *find_format(const char *name)
     return NULL;
 }
 
-static const dr_format_def *probe_formats(const char *path)
+const dr_format_def *dr__format_probe(const char *path)
 {
     const dr_format_def *best = NULL;
     int best_score = 0;
@@ -243,7 +243,7 @@ static dr_status choose(const char *path, const char *name, const dr_format_def 
                             name);
         return DR_OK;
     }
-    *out = probe_formats(path);
+    *out = dr__format_probe(path);
     if (*out)
         return DR_OK;
     dr__source_facts facts;

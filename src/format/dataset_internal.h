@@ -104,7 +104,7 @@ typedef struct dr__where {
     dr__where_form form;
     int64_t number;
     uint64_t offset, size;     /* of a range; size DR__WHOLE_FILE: whatever the file has */
-    char path[DR__WHERE_PATH]; /* of its file: absolute, or relative to the path that the set was opened by */
+    char path[DR__WHERE_PATH]; /* of its file: absolute, or relative to the set's folder (of a list: to its root) */
 } dr__where;
 
 typedef struct dr_dataset_def {
@@ -198,6 +198,9 @@ typedef struct dr_format_def {
 
 extern const dr_format_def *const dr__format_table[]; /* NULL ends it */
 extern const dr_format_def dr__format_drapps, dr__format_flat, dr__format_folder, dr__format_list, dr__format_tar;
+
+/* The format that a path looks like; NULL: none. */
+const dr_format_def *dr__format_probe(const char *path);
 
 /* For formats: a cleared struct of `size` bytes that begins with a dr_dataset, with one reference.  From here on
  * dr_dataset_unref frees it, whatever of it has been filled; def->close must be content with zeros. */

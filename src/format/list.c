@@ -461,6 +461,27 @@ static dr_status file(const dr_dataset *set, uint64_t id, int field, char *text,
     return dr__dataset_file_is(set, path, text, size, err);
 }
 
+/* Fields: image, label, mask, key, as far as the list has them, then the other columns. */
+static void where(const dr_dataset *set, uint64_t id, int field, dr__where *out)
+{
+    const struct list *l = (const struct list *)set;
+    const int label = l->label_column >= 0 ? 1 : -1, mask = l->mask_column >= 0 ? label > 0 ? 2 : 1 : -1;
+    const int key_field = 1 + (label > 0) + (mask > 0);
+    if (field == 0 || field == mask) {
+        const size_t n = dr__paths_get(field ? &l->masks : &l->paths, id, out->path, sizeof out->path);
+        out->form = n < sizeof out->path ? DR__WHERE_RANGE : DR__WHERE_UNKNOWN;
+        out->size = DR__WHOLE_FILE;
+    } else if (field == key_field) {
+        out->form = DR__WHERE_KEY;
+    } else if (field == label && l->class_of) {
+        out->form = DR__WHERE_NUMBER;
+        out->number = l->class_of[id];
+    } else if (field == label && l->table.columns[l->label_column].type == DR__CELL_INT) {
+        out->form = DR__WHERE_NUMBER;
+        out->number = l->table.columns[l->label_column].ints[id];
+    }
+}
+
 static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
 {
     const struct list *l = (const struct list *)set;
@@ -493,6 +514,7 @@ static const dr_dataset_def list_def = {
     .key = key,
     .stamp = stamp,
     .file = file,
+    .where = where,
     .close = close_list,
 };
 

@@ -192,16 +192,19 @@ dr_status dr__remote_put_sample(dr__text *out, const dr__remote_head *head, cons
 }
 
 dr_status dr__remote_put_segments(dr__text *out, const dr__remote_head *head, const dr__remote_range *ranges,
-                                  int n_ranges, const void *stored, uint64_t stored_size, dr_error *err)
+                                  int n_ranges, const void *bytes, uint64_t size, dr_error *err)
 {
     const size_t start = out->n;
+    uint64_t left = size;
     if (n_ranges < 0 || n_ranges > DR__REMOTE_RANGES)
         return dr__fail(err, DR_ERR_LIMIT, "frame: %d ranges; %d are the most", n_ranges, DR__REMOTE_RANGES);
-    for (int i = 0; i < n_ranges; i++)
-        if (ranges[i].offset > stored_size || ranges[i].size > stored_size - ranges[i].offset)
-            return dr__fail(err, DR_ERR_LIMIT, "frame: range %llu+%llu of a sample of %llu bytes",
-                            (unsigned long long)ranges[i].offset, (unsigned long long)ranges[i].size,
-                            (unsigned long long)stored_size);
+    for (int i = 0; i < n_ranges; i++) {
+        if (ranges[i].size > left)
+            return dr__fail(err, DR_ERR_ARG, "frame: ranges of more than %llu bytes", (unsigned long long)size);
+        left -= ranges[i].size;
+    }
+    if (left)
+        return dr__fail(err, DR_ERR_ARG, "frame: ranges of less than %llu bytes", (unsigned long long)size);
     put_head(out, head, DR__REMOTE_SEGMENTS, 0);
     put_u32(out, (uint32_t)n_ranges);
     put_u32(out, 0);
@@ -209,8 +212,7 @@ dr_status dr__remote_put_segments(dr__text *out, const dr__remote_head *head, co
         put_u64(out, ranges[i].offset);
         put_u64(out, ranges[i].size);
     }
-    for (int i = 0; i < n_ranges; i++)
-        put(out, (const uint8_t *)stored + ranges[i].offset, ranges[i].size);
+    put(out, bytes, (size_t)size);
     return finish(out, start, DR_OK, err);
 }
 

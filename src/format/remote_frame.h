@@ -83,9 +83,12 @@ typedef struct dr__remote_range {
 dr_status dr__remote_put_sample(dr__text *out, const dr__remote_head *head, const dr_view *fields, int n_fields,
                                 const dr_codec *codec, dr_error *err);
 
-/* Adds a frame with ranges of a stored sample.  Fails with DR_ERR_LIMIT where one is outside it. */
+/* Adds a frame with ranges of a stored sample.
+ *
+ * @param bytes  of all ranges, one after the other: as many as `size` says.  DR_ERR_ARG where the ranges have others.
+ */
 dr_status dr__remote_put_segments(dr__text *out, const dr__remote_head *head, const dr__remote_range *ranges,
-                                  int n_ranges, const void *stored, uint64_t stored_size, dr_error *err);
+                                  int n_ranges, const void *bytes, uint64_t size, dr_error *err);
 
 /* Adds a frame that says why there is no sample. */
 dr_status dr__remote_put_error(dr__text *out, const dr__remote_head *head, const dr_error *why, dr_error *err);

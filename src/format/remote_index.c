@@ -48,8 +48,7 @@ static dr_status wrong(dr_error *err, const char *what)
 
 /* --- making --- */
 
-/* The path of a field's file relative to the root; NULL: it is none below it. */
-static const char *below_root(const dr__where *w, const char *root)
+const char *dr__where_below(const dr__where *w, const char *root)
 {
     const size_t n = strlen(root);
     const char *path = w->path;
@@ -86,7 +85,7 @@ static void choose_form(struct making *m, int field)
     for (uint64_t id = 0; id < m->set->n_samples; id++) {
         dr__dataset_where(m->set, id, field, &m->where);
         const dr__where_form form = m->where.form;
-        const char *path = form == DR__WHERE_RANGE ? below_root(&m->where, m->root) : NULL;
+        const char *path = form == DR__WHERE_RANGE ? dr__where_below(&m->where, m->root) : NULL;
         if (id && form != m->forms[field])
             m->forms[field] = DR__WHERE_UNKNOWN;
         else
@@ -186,7 +185,7 @@ static dr_status put_value(struct making *m, int field, uint64_t id, dr__section
         dr__put_u64(s, (uint64_t)m->where.number);
         return DR_OK;
     }
-    const char *name = below_root(&m->where, m->root);
+    const char *name = dr__where_below(&m->where, m->root);
     if (m->where.size == DR__WHOLE_FILE)
         m->where.size =
             dr__source_dir_stat(m->dir, name, &facts, NULL) == DR_OK && facts.kind == DR__SOURCE_FILE ? facts.size : 0;

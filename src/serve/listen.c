@@ -40,6 +40,11 @@ static bool parse_host(const char *host, dr__address *out)
 
 dr_status dr__address_parse(const char *text, dr__address *out, dr_error *err)
 {
+    return dr__address_parse_for(text, "metrics", out, err);
+}
+
+dr_status dr__address_parse_for(const char *text, const char *what, dr__address *out, dr_error *err)
+{
     char host[64] = "127.0.0.1";
     int port;
     const char *colon = text ? strrchr(text, ':') : NULL;
@@ -52,9 +57,9 @@ dr_status dr__address_parse(const char *text, dr__address *out, dr_error *err)
     sound = sound && (bracketed || !strchr(host, ':')) && parse_host(host, out) && parse_port(port_text, &port);
     if (!sound || bracketed != (out->any.sa_family == AF_INET6))
         return dr__fail(err, DR_ERR_ARG,
-                        "metrics: address must be PORT, ADDRESS:PORT or [ADDRESS]:PORT with a numeric address or "
+                        "%s: address must be PORT, ADDRESS:PORT or [ADDRESS]:PORT with a numeric address or "
                         "localhost and a port from 0 to 65535, got \"%.100s\"",
-                        text ? text : "");
+                        what, text ? text : "");
     dr__address_set_port(out, port);
     return DR_OK;
 }
@@ -79,7 +84,23 @@ bool dr__address_is_loopback(const dr__address *address)
     return ntohl(address->v4.sin_addr.s_addr) >> 24 == 127;
 }
 
+bool dr__address_names_loopback(const char *host)
+{
+    char text[128];
+    dr__address address;
+    const char *colon = host ? strrchr(host, ':') : NULL;
+    const bool has_port = colon && !strchr(colon, ']');
+    int n = snprintf(text, sizeof text, "%s%s", host ? host : "localhost", has_port ? "" : ":0");
+    return n < (int)sizeof text && dr__address_parse(text, &address, NULL) == DR_OK &&
+           dr__address_is_loopback(&address);
+}
+
 dr_status dr__listen(dr__address *address, int *fd, dr_error *err)
+{
+    return dr__listen_for(address, "metrics", BACKLOG, fd, err);
+}
+
+dr_status dr__listen_for(dr__address *address, const char *what, int backlog, int *fd, dr_error *err)
 {
     const int on = 1, family = address->any.sa_family;
     socklen_t size = family == AF_INET6 ? sizeof address->v6 : sizeof address->v4;
@@ -88,14 +109,14 @@ dr_status dr__listen(dr__address *address, int *fd, dr_error *err)
               sizeof text);
     *fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0)
-        return dr__fail_errno(err, DR_ERR_IO, "metrics: no socket for %s", text);
+        return dr__fail_errno(err, DR_ERR_IO, "%s: no socket for %s", what, text);
     setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* a restarted program gets its port at once */
     if (family == AF_INET6)
         setsockopt(*fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    if (bind(*fd, &address->any, size) == 0 && listen(*fd, BACKLOG) == 0 && getsockname(*fd, &address->any, &size) == 0)
+    if (bind(*fd, &address->any, size) == 0 && listen(*fd, backlog) == 0 && getsockname(*fd, &address->any, &size) == 0)
         return DR_OK;
     dr_status status =
-        dr__fail_errno(err, DR_ERR_IO, "metrics: cannot listen on %s, port %d", text, dr__address_port(address));
+        dr__fail_errno(err, DR_ERR_IO, "%s: cannot listen on %s, port %d", what, text, dr__address_port(address));
     close(*fd);
     *fd = -1;
     return status;

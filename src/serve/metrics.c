@@ -1,8 +1,5 @@
 /* metrics.c: the HTTP server of the metrics, by libmicrohttpd.
  *
- * The library is loaded when a server is started, not with drapps: it depends on a TLS library and nine more, which
- * most programs never need.
- *
  * One thread answers all requests; making a page takes some hundred microseconds.  Idle connections are closed.  A
  * client that sends its request byte by byte is never idle, so a new connection beyond MAX_OPEN closes the oldest one:
  * slow clients cannot lock others out.  After a fork the child closes the listening socket, so that the port is free
@@ -10,7 +7,6 @@
  */
 #include <drapps/metrics.h>
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -24,11 +20,10 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "serve/http_library.h"
 #include "serve/listen.h"
 
 #ifdef DR_HAVE_MICROHTTPD
-#include <microhttpd.h>
-
 /* MAX_CONNECTIONS leaves room for evicted connections that the library has not closed yet. */
 enum {
     MAX_SERVERS = 8,
@@ -52,38 +47,6 @@ struct dr_metrics {
     } open[MAX_OPEN];
     int n_open;
 };
-
-/* --- the library --- */
-
-#define CALLS(X)                                                                                                       \
-    X(MHD_start_daemon)                                                                                                \
-    X(MHD_stop_daemon)                                                                                                 \
-    X(MHD_create_response_from_buffer)                                                                                 \
-    X(MHD_add_response_header)                                                                                         \
-    X(MHD_queue_response)                                                                                              \
-    X(MHD_destroy_response)                                                                                            \
-    X(MHD_get_connection_info)                                                                                         \
-    X(MHD_lookup_connection_value)
-
-static struct {
-#define MEMBER(name) DR_TYPEOF(&name) name;
-    CALLS(MEMBER)
-#undef MEMBER
-    bool loaded;
-} mhd;
-
-static pthread_once_t mhd_once = PTHREAD_ONCE_INIT;
-
-static void load_library(void)
-{
-    void *library = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
-    mhd.loaded = library;
-#define FIND(name)                                                                                                     \
-    *(void **)&mhd.name = library ? dlsym(library, #name) : NULL;                                                      \
-    mhd.loaded = mhd.loaded && mhd.name;
-    CALLS(FIND)
-#undef FIND
-}
 
 /* --- sockets and forks --- */
 
@@ -120,34 +83,22 @@ static bool claim_slot(dr_metrics *m, int fd)
 
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned code, const char *type, const char *text)
 {
-    struct MHD_Response *r = mhd.MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
+    struct MHD_Response *r =
+        dr__http.MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
     if (!r)
         return MHD_NO;
-    mhd.MHD_add_response_header(r, "Content-Type", type);
-    mhd.MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    dr__http.MHD_add_response_header(r, "Content-Type", type);
+    dr__http.MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
     if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
-        mhd.MHD_add_response_header(r, "Allow", "GET, HEAD");
-    enum MHD_Result result = mhd.MHD_queue_response(connection, code, r);
-    mhd.MHD_destroy_response(r);
+        dr__http.MHD_add_response_header(r, "Allow", "GET, HEAD");
+    enum MHD_Result result = dr__http.MHD_queue_response(connection, code, r);
+    dr__http.MHD_destroy_response(r);
     return result;
 }
 
 static enum MHD_Result answer_error(struct MHD_Connection *connection, unsigned code, const char *text)
 {
     return answer(connection, code, "text/plain; charset=utf-8", text);
-}
-
-/* Guards against DNS rebinding: a web page may have a host name that resolves to this machine, and its scripts could
- * then read the answers.  A server on a loopback address answers only to local host names. */
-static bool is_local_name(const char *host)
-{
-    char text[128];
-    dr__address address;
-    const char *colon = host ? strrchr(host, ':') : NULL;
-    const bool has_port = colon && !strchr(colon, ']');
-    int n = snprintf(text, sizeof text, "%s%s", host ? host : "localhost", has_port ? "" : ":0");
-    return n < (int)sizeof text && dr__address_parse(text, &address, NULL) == DR_OK &&
-           dr__address_is_loopback(&address);
 }
 
 static enum MHD_Result answer_page(struct MHD_Connection *connection)
@@ -176,7 +127,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
     }
     *n_upload = 0;
     if (dr__address_is_loopback(&m->address) &&
-        !is_local_name(mhd.MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host")))
+        !dr__address_names_loopback(dr__http.MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host")))
         return answer_error(connection, MHD_HTTP_MISDIRECTED_REQUEST, "only for this machine: ask for localhost\n");
     if (strcmp(url, "/metrics") != 0)
         return answer_error(connection, MHD_HTTP_NOT_FOUND, "there is only /metrics\n");
@@ -207,7 +158,8 @@ static void on_connection(void *user, struct MHD_Connection *connection, void **
         remove_connection(m, connection);
         return;
     }
-    const union MHD_ConnectionInfo *info = mhd.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info =
+        dr__http.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (!info)
         return;
     if (m->n_open == MAX_OPEN) {
@@ -225,11 +177,11 @@ static struct MHD_Daemon *start_daemon(dr_metrics *m, int fd)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    struct MHD_Daemon *daemon =
-        mhd.MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle, m,
-                             MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
-                             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                             (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_connection, m, MHD_OPTION_END);
+    struct MHD_Daemon *daemon = dr__http.MHD_start_daemon(
+        MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle, m, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_connection, m,
+        MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return daemon;
 }
@@ -252,11 +204,7 @@ static dr_status run(dr_metrics *m, dr_error *err)
 
 static dr_status start(const dr__address *address, dr_metrics **out, dr_error *err)
 {
-    pthread_once(&mhd_once, load_library);
-    if (!mhd.loaded)
-        return dr__fail(err, DR_ERR_UNSUPPORTED,
-                        "metrics: libmicrohttpd.so.12 is not there; it comes with libmicrohttpd12 (Debian, Ubuntu), "
-                        "libmicrohttpd (Fedora, Homebrew)");
+    DR_TRY(dr__http_load("metrics", err));
     dr_metrics *m = dr__alloc_zero(1, sizeof *m);
     if (!m)
         return dr__fail(err, DR_ERR_NOMEM, "metrics: out of memory");
@@ -279,7 +227,7 @@ void dr_metrics_stop(dr_metrics **metrics)
     *metrics = NULL;
     if (m->generation == dr__fork_generation()) {
         atomic_store(&sockets[m->slot], 0);
-        mhd.MHD_stop_daemon(m->daemon);
+        dr__http.MHD_stop_daemon(m->daemon);
     }
     dr__free(m);
 }
