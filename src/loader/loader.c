@@ -19,7 +19,7 @@
 
 enum {
     MOST_RANKS = 1 << 24,
-    REMOTE_READERS = 16, /* of a set on a server, at first: the policy has yet to see what a request takes */
+    REMOTE_READERS = 16,         /* of a set on a server, at first: the policy has yet to see what a request takes */
     MOST_SEEK_BYTES = 512 << 20, /* about half a million images that no index file has yet */
 };
 

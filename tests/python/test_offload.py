@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from far import Server, SlowLink
+from far import OlderServer, Server, SlowLink
 from imagesets import picture, write_folder
 
 import drapps
@@ -339,6 +339,13 @@ def test_a_set_that_was_replaced_is_refused(tmp_path):
             server.start()
             with pytest.raises(drapps.StateError, match="other data under the name"):
                 list(loader.batches())
+        images = drapps.RemoteImageFolder(server.url("set"))
+        server.kill()
+        shutil.rmtree(tmp_path / "set")
+        write_folder(tmp_path / "set", N)
+        server.start()
+        with pytest.raises(drapps.StateError, match="other data under the name"):
+            images[0]
 
 
 def test_a_server_without_cpu_sends_samples_as_they_are_stored(root, near):
@@ -346,6 +353,18 @@ def test_a_server_without_cpu_sends_samples_as_they_are_stored(root, near):
         assert [rows(batch) for batch in loader.batches()] == near[0]
         stats = loader.stats()
         assert stats["offload_samples"] == 0 and stats["offload_shed"] + stats["offload_plain"] == N
+
+
+def test_an_older_server_sends_files(server, near):
+    with OlderServer(server.port) as older:
+        with loader_of(server.url("photos", older.port), offload="all") as loader:
+            assert [rows(batch) for batch in loader.batches()] == near[0]
+            stats = loader.stats()
+        packed = loader_of(server.url("packed", older.port), on_bad_sample="skip")
+        with packed, pytest.raises(drapps.StateError, match="plain requests do not have all of this set"):
+            list(packed.batches())
+    assert (stats["offload_samples"], stats["offload_plain"]) == (0, 0)
+    assert "does not know such requests (HTTP 501)" in stats["offload_why"]
 
 
 # --- plans ---
