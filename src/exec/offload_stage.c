@@ -22,8 +22,9 @@
 #include "trace/event.h"
 
 enum {
-    MOST_CUTS = 24,       /* places to cut at; later ones of a longer graph are left out */
-    PROBES = 6,           /* samples that are cut at each place before the first plan */
+    MOST_CUTS = 24,   /* places to cut at; later ones of a longer graph are left out */
+    PROBES = 6,       /* samples that are cut at each place before the first plan */
+    LARGE_PROBES = 2, /* the same where what is sent is larger than the samples, or of a size that depends on them */
     MEASURE_SAMPLES = 64, /* in the first stage; or a quarter of the set */
     INFO_MOST = 1 << 16,
 };
@@ -31,6 +32,7 @@ enum {
 #define MEASURE_NS 200000000ull /* of the first stage, at least */
 #define CHECK_NS 2000000000ull  /* between two looks at the rates */
 #define PROBE_NS 10000000000ull /* after which probes are not waited for: their samples may be bad */
+#define PAUSE_TIMES 100         /* planning takes 1 % of the time at most */
 #define CHANGED 0.1             /* of a rate, for another plan */
 #define BOUND 1.05              /* the link must be this many times slower than the rest */
 #define SHED 0.05               /* of the samples asked for: the server has less CPU than it said */
@@ -40,6 +42,7 @@ typedef enum phase { FIXED, MEASURING, PROBING, PLANNED } phase;
 
 typedef struct cut {
     int prefix; /* ops before it */
+    unsigned probes;
     char name[64];
     dr__prefix parts;
 } cut;
@@ -76,8 +79,9 @@ struct dr__offload {
     unsigned probes_left;
     uint64_t probe_end_ns;
     uint64_t began_ns, n_plain;
-    uint64_t epoch; /* that the last plan was made in */
-    totals since;   /* where the window of rates began */
+    uint64_t epoch;                 /* that the last plan was made in */
+    uint64_t plan_ns, next_plan_ns; /* what it took; when the next one may be made */
+    totals since;                   /* where the window of rates began */
     dr__offload_rates rates, planned_with;
     double step_s; /* of the consumer, for a sample */
     dr__offload_times before, after;
@@ -310,15 +314,32 @@ static bool in_share(const dr__offload *o, uint64_t id)
     return share >= 1 || (double)((id * 0x9E3779B97F4A7C15ull) >> 32) < share * 4294967296.0;
 }
 
+/* The cut that probe number n tries, one place after the other; 0: there are no more. */
+static int probed_cut(const dr__offload *o, unsigned n)
+{
+    for (int k = 1; k < o->n_cuts; k++) {
+        if (n < o->cuts[k].probes)
+            return k;
+        n -= o->cuts[k].probes;
+    }
+    return 0;
+}
+
+static unsigned count_probes(const dr__offload *o)
+{
+    unsigned n = 0;
+    for (int k = 1; k < o->n_cuts; k++)
+        n += o->cuts[k].probes;
+    return n;
+}
+
 /* The cut of a sample.  While the server is probed, the next cut that is still to be tried. */
 static int choose_cut(dr__offload *o, const dr__exec *e, const dr__job *job)
 {
     if (job->program != e->program || atomic_load(&o->no_ops) || !in_share(o, job->ref.id))
         return 0;
-    if (atomic_load(&o->phase) == PROBING) {
-        const unsigned probe = atomic_fetch_add(&o->probe, 1), cuts = (unsigned)o->n_cuts - 1;
-        return probe < cuts * PROBES ? (int)(1 + probe % cuts) : 0;
-    }
+    if (atomic_load(&o->phase) == PROBING)
+        return probed_cut(o, atomic_fetch_add(&o->probe, 1));
     return atomic_load_explicit(&o->plan[job->ref.id], memory_order_relaxed);
 }
 
@@ -391,7 +412,7 @@ static bool read_cut(dr__exec *e, dr__workbench *bench, dr__job *job, int at, dr
     lose_probe(o);
     job->asked_cut = 0;
     atomic_fetch_add(&o->failed, 1);
-    if (*status == DR_ERR_UNSUPPORTED)
+    if (answer.refused)
         note_refusal(o, &o->no_ops, &why);
     return false;
 }
@@ -409,7 +430,7 @@ bool dr__offload_read(dr__exec *e, dr__workbench *bench, dr__job *job, dr_status
         return true;
     dr_error why = { 0 };
     *status = ask(e, bench, job, 0, &answer, &why);
-    if (*status == DR_ERR_UNSUPPORTED) { /* perhaps an older server, which has plain files */
+    if (answer.refused) { /* perhaps an older server, which has plain files */
         note_refusal(o, &o->refused, &why);
         return false;
     }
@@ -535,6 +556,7 @@ static void make_plan(dr__exec *e)
     const dr__offload_work work = work_of(&w);
     dr__offload_plan plan;
     pthread_mutex_lock(&o->lock);
+    const uint64_t start = dr__now_ns();
     const dr__offload_rates rates = of_all_ranks(e, o->rates);
     const dr_status status = dr__offload_plan_make(o->policy, &work, &rates, &plan, NULL);
     if (status == DR_OK) {
@@ -548,6 +570,8 @@ static void make_plan(dr__exec *e)
         for (uint64_t i = 0; i < plan.n; i++)
             atomic_store_explicit(&o->plan[id_at(e, i)], plan.cuts[i], memory_order_relaxed);
     }
+    o->plan_ns = dr__now_ns() - start;
+    o->next_plan_ns = start + PAUSE_TIMES * o->plan_ns;
     pthread_mutex_unlock(&o->lock);
     if (status == DR_OK)
         trace_plan(e, &plan);
@@ -571,6 +595,30 @@ static bool is_link_bound(dr__exec *e)
     return bound;
 }
 
+/* Bytes that are sent behind a cut where all shapes are known; else INFINITY. */
+static double known_bytes(const cut *c)
+{
+    double bytes = 0;
+    for (int i = 0; i < c->parts.head->n_outputs; i++) {
+        const dr_desc *d = &c->parts.head->outputs[i].desc;
+        size_t n;
+        if (d->kind == DR_KIND_TEXT)
+            continue; /* a key */
+        if (!dr__desc_bytes_dense(d, &n))
+            return INFINITY;
+        bytes += (double)n;
+    }
+    return bytes;
+}
+
+/* lock: what is large is tried less often: it holds up the link that is short. */
+static void set_probes(dr__offload *o)
+{
+    const double stored = o->model.n_run > 0 ? o->model.sum_bytes / o->model.n_run : 0;
+    for (int k = 1; k < o->n_cuts; k++)
+        o->cuts[k].probes = known_bytes(&o->cuts[k]) > 2 * stored ? LARGE_PROBES : PROBES;
+}
+
 /* planning: what is due. */
 static void advance(dr__exec *e)
 {
@@ -583,7 +631,8 @@ static void advance(dr__exec *e)
         learn_rates(e, &t);
         if (!is_link_bound(e))
             break;
-        o->probes_left = ((unsigned)o->n_cuts - 1) * PROBES;
+        set_probes(o);
+        o->probes_left = count_probes(o);
         o->probe_end_ns = t.now_ns + PROBE_NS;
         atomic_store(&o->phase, PROBING);
         break;
@@ -596,7 +645,7 @@ static void advance(dr__exec *e)
         break;
     case PLANNED:
         learn_rates(e, &t);
-        plan = o->epoch != e->order.epoch || rates_differ(&o->rates, &o->planned_with);
+        plan = t.now_ns >= o->next_plan_ns && (o->epoch != e->order.epoch || rates_differ(&o->rates, &o->planned_with));
         break;
     default:
         break;

@@ -7,6 +7,7 @@
 #include "exec/cache_stage.h"
 #include "exec/exec.h"
 #include "exec/offload_stage.h"
+#include "source/transfer.h"
 
 /* Whether a sample that failed was read in ranges: it may still be good as a whole. */
 static bool may_read_whole(const dr__workbench *bench, dr_status status)
@@ -63,18 +64,24 @@ static void begin_work(const dr__exec *e, dr__job *j)
     j->since_cpu_ns = e->trace ? dr__thread_cpu_ns() : 0;
 }
 
+/* The job's sample from wherever it lies, and job->program. */
+static dr_status fetch_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+{
+    dr_status status = DR_OK;
+    const atomic_bool *before = dr__transfer_watch(&e->abandoned);
+    if (!dr__cache_lookup(e, bench, j) && !dr__offload_read(e, bench, j, &status, err))
+        status = e->ranges.on ? dr__ranges_read(e, bench, j, err) : dr__sample_read(bench, e->set, j->ref.id, err);
+    dr__transfer_watch(before);
+    return status;
+}
+
 static dr_status read_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     const uint64_t start = dr__now_ns();
     /* Relaxed: only read to see whether the sample has run for long. */
     atomic_store_explicit(&bench->started_ns, start, memory_order_relaxed);
     publish_running(bench, j->ref.id, start);
-    if (!dr__cache_lookup(e, bench, j)) {
-        dr_status status;
-        if (!dr__offload_read(e, bench, j, &status, err))
-            status = e->ranges.on ? dr__ranges_read(e, bench, j, err) : dr__sample_read(bench, e->set, j->ref.id, err);
-        DR_TRY(status);
-    }
+    DR_TRY(fetch_sample(e, bench, j, err));
     begin_work(e, j);
     j->read_ns = j->since_ns - start;
     j->read_at_ns = start;

@@ -685,6 +685,7 @@ dr_status dr__remote_client_sample(dr__remote_client *c, const dr__remote_wish *
         dr__cond_init(&w.changed);
         fulfil(c, &w);
         status = w.status;
+        answer->refused = status == DR_ERR_UNSUPPORTED;
         if (status != DR_OK)
             dr__fail(err, status, "%s", w.err.text);
         const bool is_error = status == DR_OK && w.head.kind == DR__REMOTE_ERROR;

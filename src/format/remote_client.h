@@ -58,6 +58,7 @@ typedef struct dr__remote_wish {
 } dr__remote_wish;
 
 typedef struct dr__remote_answer {
+    bool refused;    /* it failed because the server refuses such requests, whatever the sample */
     int prefix;      /* how many ops were applied: as asked, or fewer */
     uint64_t bytes;  /* that were sent for it */
     uint64_t cpu_ns; /* of the server */

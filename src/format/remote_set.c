@@ -146,7 +146,12 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
         return read_plainly(r, id, record, err);
     dr__remote_answer answer;
     const dr__remote_wish wish = { .id = id };
-    DR_TRY(dr__remote_client_sample(r->client, &wish, record, &answer, err));
+    const dr_status status = dr__remote_client_sample(r->client, &wish, record, &answer, err);
+    if (answer.refused) /* no fault of the sample */
+        return dr__fail(err, DR_ERR_STATE,
+                        "the server sends no samples, and plain requests do not have all of this set: %s",
+                        dr__remote_client_name(r->client));
+    DR_TRY(status);
     return check_fields(r, record, err);
 }
 

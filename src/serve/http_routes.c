@@ -332,9 +332,18 @@ static enum MHD_Result answer_metrics(dr__call *call)
     return result;
 }
 
+/* Whether the client means another set than the one that has its name now. */
+static bool means_another_set(dr__call *call)
+{
+    const char *told = dr__http_header(call, "X-Drapps-Set");
+    return told && strtoull(told, NULL, 16) != call->set->set->fingerprint;
+}
+
 static enum MHD_Result answer_file(dr__call *call)
 {
     bool taken;
+    if (means_another_set(call))
+        return dr__http_error(call, MHD_HTTP_CONFLICT, "the set has another fingerprint");
     const enum MHD_Result result = dr__http_gateway(call, &taken);
     return taken ? result : dr__http_file(call);
 }

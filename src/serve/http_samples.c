@@ -68,6 +68,10 @@ enum MHD_Result dr__http_samples(dr__call *call)
     call->body = NULL;
     if (parsed != DR_OK)
         return dr__http_error(call, status_of(parsed), err.text);
+    if (request.set && request.set != call->set->set->fingerprint) {
+        dr__remote_request_free(&request);
+        return dr__http_error(call, MHD_HTTP_CONFLICT, "the set has another fingerprint");
+    }
     const dr_status begun = begin(call, &request, false, &err);
     if (begun != DR_OK) {
         dr__remote_request_free(&request);

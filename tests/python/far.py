@@ -11,6 +11,9 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -137,3 +140,43 @@ class SlowLink:
 
     def __exit__(self, *_):
         self.close()
+
+
+class OlderServer(ThreadingHTTPServer):
+    """A server before another one, with its indexes and files, and without its call for samples."""
+
+    daemon_threads = True
+
+    def __init__(self, port):
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                request = urllib.request.Request(f"http://127.0.0.1:{port}{self.path}", headers=dict(self.headers))
+                try:
+                    with urllib.request.urlopen(request) as reply:
+                        status, headers, body = reply.status, reply.headers, reply.read()
+                except urllib.error.HTTPError as error:
+                    status, headers, body = error.code, error.headers, error.read()
+                self.send_response(status)
+                for name in ("ETag", "Content-Range", "Content-Type"):
+                    if headers[name]:
+                        self.send_header(name, headers[name])
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_error(501)
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.port = self.server_address[1]
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()

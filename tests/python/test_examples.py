@@ -30,6 +30,8 @@ PROGRAMS = {
     "train_torch.py": (["--images", "20", "--epochs", "2"], r"epoch 1: 40 samples, \d+ samples/s, accuracy"),
     "unet3d.py": (["--volumes", "10", "--epochs", "2"], "epoch 1: 10 volumes in"),
     "ask_server.py": ([], r"\d+ bytes in all"),
+    "far_training.py": (["--images", "40", "--epochs", "2", "--offload", "all"],
+                        r"epoch 1: 40 samples, \d+ samples/s, 80 prepared by the server so far"),
     "detection.py": (["--images", "20", "--epochs", "2"], "epoch 1: 20 images in"),
 }
 # `make demo`, which takes longer, and what others import.
