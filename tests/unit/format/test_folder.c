@@ -150,8 +150,8 @@ static void nothing_found_says_where_and_what(void **state)
     expect_in(err.text, "folder (a folder with one folder per class)");
     assert_int_equal(open_fails(at("x.dat"), "floder", &err), DR_ERR_ARG);
     expect_in(err.text, "floder");
-    assert_int_equal(open_fails("s3://bucket/x", "auto", &err), DR_ERR_UNSUPPORTED);
-    expect_in(err.text, "s3://");
+    assert_int_equal(open_fails("gs://bucket/x", "auto", &err), DR_ERR_UNSUPPORTED);
+    expect_in(err.text, "gs://");
 }
 
 static void class_without_files_is_an_error(void **state)
