@@ -98,6 +98,7 @@ class Pipeline:
         cache_at: str | int | None = ...,
         adaptive_compression: bool = ...,
         seek_index: Literal["auto", "memory", "off"] = ...,
+        ranges: Literal["auto", "on", "off"] = ...,
         policy: str | None = ...,
         weights: str | Mapping[str, float] | None = ...,
         resource_monitor: Monitor | None = ...,

@@ -7,5 +7,6 @@ continue.
 planted.py is `drapps experiment planted`: plants.py lists the bottlenecks, planted_case.py runs one, remedies.py
 removes it and measures again.
 ahead/ is `drapps experiment ahead`, monitor/ is `drapps experiment monitor`.
+ranges_command.py is `drapps experiment ranges`: bytes that crops read of a folder.
 storage/ is `drapps experiment storage`, testbed/ is `drapps experiment testbed`.
 """

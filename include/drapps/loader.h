@@ -111,8 +111,8 @@ typedef struct dr_loader_options {
                                   folder; "memory": no file; "off".  Overridden by DRAPPS_SEEK_INDEX */
     const char *ranges;        /* read of a JPEG only the bytes that its crop needs, once seek points are known: "auto"
                                   (default): from remote sources, and of local files where that is measured to be
-                                  faster; "on": whenever it is possible; "off".  Needs seek_index, and an image that
-                                  is only decoded and cropped; not together with a cache */
+                                  faster; "on": whenever it is possible; "off".  Needs seek_index, and an image of
+                                  which the ops read a part; not together with a cache.  Overridden by DRAPPS_RANGES */
 
     /* --- data on a server --- */
     const char *offload; /* which ops a drapps server runs, for a data set that lies on one: "auto" (default), "off",

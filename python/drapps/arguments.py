@@ -131,6 +131,7 @@ BOTH = {
     "offload": Rule(_is_offload, "'auto', 'off', 'all', 'resize', 'fastflow', 'sophon', 'sophon+', a number of ops"),
     "weights": Rule(_is_weights, "'step', 'draadp', 'drapps', {name: number}, 'name=number,...'").or_none(),
     "trace": PATH,
+    "ranges": choices("auto", "on", "off"),
 }
 
 # The arguments of set_epoch and of Pipeline.preview.

@@ -60,6 +60,7 @@ SECTIONS = {
         "on_bad_sample": Key((str,), allowed=("raise", "skip", "replace")), "max_bad": Key((int,), 0),
         "cache": TEXT, "cache_limit": Key((int,), 0), "cache_memory": Key((int,), 0), "trace": TEXT,
         "offload": Key((str,), allowed=OFFLOAD),
+        "ranges": Key((str,), allowed=("auto", "on", "off")),
     },
     "limits": {"cpu": Key((int, float), 0), "memory": Key((int,), 0)},
     "weights": {},  # checked by the library, which has the table of terms

@@ -216,7 +216,7 @@ class Pipeline(Selecting):
         outputs=None, collate=None, layout="NCHW", output="auto", keep_draws=False,
         workers=None, prefetch=None, memory_limit=None, cpu_limit=None,
         cache=None, cache_limit=None, cache_memory=None, cache_at=None, adaptive_compression=True, seek_index="auto",
-        offload="auto", policy=None, weights=None, resource_monitor=None, lanes=True,
+        ranges="auto", offload="auto", policy=None, weights=None, resource_monitor=None, lanes=True,
         trace=None, trace_spans=0, reference=None,
     ):  # fmt: skip
         """Return a loader: an iterable of batches, one epoch per iter().
@@ -282,6 +282,9 @@ class Pipeline(Selecting):
         seek_index: where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs decode only
             what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
             ("off").  Overridden by the variable DRAPPS_SEEK_INDEX.
+        ranges: read of a JPEG only the bytes that its crop needs, once its seek points are known: from remote sources,
+            and of local files where that is measured to be faster ("auto"), whenever it is possible ("on"), or never
+            ("off").  Overridden by the variable DRAPPS_RANGES.
 
         Data on a server:
 
@@ -324,7 +327,7 @@ class Pipeline(Selecting):
             prefetch=prefetch or 0, in_order=in_order, last=last, on_bad_sample=on_bad_sample,
             memory_limit=memory_limit or 0, outputs=_joined(outputs), collate=_collate(collate), layout=layout,
             keep_draws=keep_draws, reference=_reference(reference), trace=_file(trace), trace_spans=trace_spans,
-            seek_index=seek_index, cache=_file(cache), cache_limit=cache_limit or 0,
+            seek_index=seek_index, ranges=ranges, cache=_file(cache), cache_limit=cache_limit or 0,
             cache_memory=cache_memory or 0, policy=policy,
             resource_monitor=resource_monitor, cpu_limit=cpu_limit or 0, weights=weights_text(weights),
             adaptive_compression=adaptive_compression, equal_batches=equal_batches, offload=str(offload),

@@ -99,6 +99,7 @@ class Pipeline:
         adaptive_compression: bool = ...,
         seek_index: Literal["auto", "memory", "off"] = ...,
         offload: str | int = ...,
+        ranges: Literal["auto", "on", "off"] = ...,
         policy: str | None = ...,
         weights: str | Mapping[str, float] | None = ...,
         resource_monitor: Monitor | None = ...,

@@ -59,7 +59,7 @@ class PythonBatch(Batch):
 
 def refuse_native_settings(settings):
     """Raise for a setting that only loaders without Python functions support."""
-    standard = {"keep_draws": False, "trace_spans": 0, "seek_index": "auto", "offload": "auto"}
+    standard = {"keep_draws": False, "trace_spans": 0, "seek_index": "auto", "ranges": "auto", "offload": "auto"}
     for name, value in settings.items():
         if value != standard[name] and (name, value) != ("offload", "off"):
             raise _core.UnsupportedError(f"{name}={value!r} does not work yet in a chain with .map() or .filter()")

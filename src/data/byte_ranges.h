@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DR__MOST_RANGES = 64 };
+enum { DR__MOST_RANGES = 256 };
 
 typedef struct dr__byte_range {
     uint64_t offset, size;

@@ -2,6 +2,7 @@
 #include "exec/range_stage.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -26,6 +27,15 @@ void dr__ranges_open(dr__exec *e, const char *mode)
              : !e->seek           ? "without seek points"
                                   : NULL;
     r->on = !r->why;
+    const char *gap = getenv("DRAPPS_RANGES_GAP");
+    r->has_gap = gap && *gap;
+    r->gap = r->has_gap ? strtoull(gap, NULL, 10) : 0;
+}
+
+/* Another read of a remote object is another request; of a local file, a call and a seek of the disk. */
+static uint64_t gap_of(const dr__range_stage *r, bool remote)
+{
+    return r->has_gap ? r->gap : remote ? UINT64_MAX : DR__RANGES_LOCAL_GAP;
 }
 
 /* --- which way --- */
@@ -150,20 +160,17 @@ static bool plan_ranges(dr__exec *e, dr__workbench *bench, const dr__job *j, con
     part->orientation = note->head.orientation;
     part->content = note->content;
     part->n = 0;
-    const uint64_t gap = record->ranged.remote ? UINT64_MAX : DR__RANGES_LOCAL_GAP;
-    return dr__sample_ranges(e->program, bench, &name, e->ranges.step, gap, ranges);
+    return dr__sample_ranges(e->program, bench, &name, e->ranges.step, gap_of(&e->ranges, record->ranged.remote),
+                             ranges);
 }
 
 static bool read_ranges(dr__workbench *bench, const dr__byte_ranges *ranges, uint64_t version)
 {
-    dr__record_part *part = &bench->record.part;
-    uint8_t *to = dr__record_part_memory(&bench->record, (size_t)dr__byte_ranges_total(ranges));
-    if (!to || dr__dataset_read_ranges(&bench->record.ranged, version, ranges, to, NULL) != DR_OK)
-        return false;
-    part->n = ranges->n;
-    for (int i = 0; i < ranges->n; to += ranges->at[i++].size)
-        part->pieces[i] = (dr__byte_piece){ ranges->at[i].offset, (size_t)ranges->at[i].size, to };
-    return true;
+    uint8_t *to = dr__record_take_ranges(&bench->record, ranges);
+    if (to && dr__dataset_read_ranges(&bench->record.ranged, version, ranges, to, NULL) == DR_OK)
+        return true;
+    bench->record.part.n = 0;
+    return false;
 }
 
 static void count_ranges(dr__range_stage *r, const dr__byte_ranges *ranges, uint64_t stored)

@@ -43,9 +43,11 @@ typedef struct dr__range_times {
 
 typedef struct dr__range_stage {
     /* fixed when the loader is opened */
-    bool on;         /* the program has a step whose input may be read in ranges, and the user allows it */
-    bool always;     /* "on" */
-    int step;        /* that step */
+    bool on;      /* the program has a step whose input may be read in ranges, and the user allows it */
+    bool always;  /* "on" */
+    int step;     /* that step */
+    uint64_t gap; /* DRAPPS_RANGES_GAP: bytes between two ranges that are read together; unset: by the source */
+    bool has_gap;
     const char *why; /* not: for people; static */
 
     atomic_bool remote;            /* samples come from a remote source */

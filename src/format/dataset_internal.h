@@ -61,8 +61,8 @@ typedef struct dr__record_part {
     int orientation;
     dr__seek_key content; /* by which its seek points are found */
     int n;
-    dr__byte_piece pieces[DR__MOST_RANGES]; /* in `bytes` */
-    uint8_t *bytes;                         /* owned */
+    dr__byte_piece *pieces; /* n of them, at the beginning of `bytes`, which has their data, too */
+    uint8_t *bytes;         /* owned */
     size_t bytes_cap;
 } dr__record_part;
 
@@ -99,8 +99,9 @@ static inline size_t dr__record_memory(const dr__record *record)
 const uint8_t *dr__record_stand_in(dr__record *record, uint64_t name, size_t *size);
 void dr__record_ranged(dr__record *record, const struct dr_dataset *set, uint64_t id, const void *data);
 
-/* Memory for ranges of `size` bytes; NULL: out of memory. */
-uint8_t *dr__record_part_memory(dr__record *record, size_t size);
+/* Memory for ranges, which become the pieces of the record's part; the data of all, one behind the other, goes to where
+ * the result points.  NULL: out of memory. */
+uint8_t *dr__record_take_ranges(dr__record *record, const dr__byte_ranges *ranges);
 
 /* Empties the record and makes room for values of `total` bytes together.  Values are aligned and padded: with more
  * than DR__RECORD_VALUES of them, add dr__record_overhead to the total. */

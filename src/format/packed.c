@@ -125,9 +125,8 @@ static dr_status read_image(const struct reading *r, size_t part, int field, dr_
 {
     const dr__tar_index *x = &r->shard->index;
     const dr__seek_key content = { x->sums[part], x->parts[part].size };
-    const uint64_t name = XXH3_64bits(&content, sizeof content);
     size_t size;
-    const uint8_t *bytes = dr__record_stand_in(r->record, name, &size), *data;
+    const uint8_t *bytes = dr__record_stand_in(r->record, dr__jpeg_note_name(&content), &size), *data;
     if (bytes) {
         uint8_t *place = dr__record_take(r->record, size);
         if (!place)

@@ -123,17 +123,31 @@ void dr__record_ranged(dr__record *record, const dr_dataset *set, uint64_t id, c
     record->ranged.data = data;
 }
 
-uint8_t *dr__record_part_memory(dr__record *record, size_t size)
+static bool reserve_part(dr__record_part *p, size_t size)
 {
-    dr__record_part *p = &record->part;
-    if (size <= p->bytes_cap && p->bytes && p->bytes_cap <= 8 * size + 65536)
-        return p->bytes;
+    if (p->bytes && size <= p->bytes_cap && p->bytes_cap <= 8 * size + 65536)
+        return true;
     dr__free_aligned(p->bytes);
     p->bytes_cap = 0;
     p->bytes = dr__alloc_aligned(size + size / 4);
     if (p->bytes)
         p->bytes_cap = size + size / 4;
-    return p->bytes;
+    return p->bytes != NULL;
+}
+
+uint8_t *dr__record_take_ranges(dr__record *record, const dr__byte_ranges *ranges)
+{
+    dr__record_part *p = &record->part;
+    const size_t head = (size_t)ranges->n * sizeof *p->pieces;
+    p->n = 0;
+    if (!reserve_part(p, head + (size_t)dr__byte_ranges_total(ranges)))
+        return NULL;
+    p->pieces = (void *)p->bytes;
+    p->n = ranges->n;
+    const uint8_t *at = p->bytes + head;
+    for (int i = 0; i < ranges->n; at += ranges->at[i++].size)
+        p->pieces[i] = (dr__byte_piece){ ranges->at[i].offset, (size_t)ranges->at[i].size, at };
+    return p->bytes + head;
 }
 
 /* The stamps of files call the same path the same name. */

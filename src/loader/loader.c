@@ -163,6 +163,18 @@ static dr_status open_cache(dr__exec *e, const dr__limits *limits, const dr__pro
     return e->o.reference ? DR_OK : dr__cache_open(e, &o, po, err);
 }
 
+/* DRAPPS_RANGES overrides the option. */
+static dr_status open_ranges(dr__exec *e, dr_error *err)
+{
+    const char *set = getenv("DRAPPS_RANGES"), *mode = e->o.ranges ? e->o.ranges : "auto";
+    if (set && *set)
+        mode = set;
+    if (!dr__ranges_mode_is_known(mode))
+        return dr__fail(err, DR_ERR_ARG, "DRAPPS_RANGES must be \"auto\", \"on\" or \"off\", got \"%s\"", mode);
+    dr__ranges_open(e, mode);
+    return DR_OK;
+}
+
 static dr_status hash_graph(dr_loader *l, dr_graph *graph, dr_error *err)
 {
     const char *text;
@@ -207,7 +219,7 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
         return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
     DR_TRY(open_seek(l, err));
     DR_TRY(open_cache(e, &limits, &po, err));
-    dr__ranges_open(e, e->o.ranges ? e->o.ranges : "auto");
+    DR_TRY(open_ranges(e, err));
     DR_TRY(dr__offload_open(e, e->o.offload, &po, err));
     if (e->offload && e->knobs.workers > 0)
         e->knobs.readers = REMOTE_READERS;

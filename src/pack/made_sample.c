@@ -262,6 +262,18 @@ static void take_rows(dr__bands *bands, const uint8_t *rows, ptrdiff_t stride, i
     (void)n;
 }
 
+/* The set knows its images by their checksums, so that they are read in ranges from the first epoch on. */
+static void put_note(dr__seek_store *store, const dr__seek_key *key, const uint8_t *data, size_t size)
+{
+    const uint64_t name = dr__jpeg_note_name(key);
+    dr__jpeg_note note;
+    if (dr__seek_store_find_note(store, name, &note))
+        return;
+    note = (dr__jpeg_note){ .content = *key };
+    if (dr__jpeg_head_make(data, size, &note.head))
+        dr__seek_store_put_note(store, name, &note);
+}
+
 static void learn_points(const struct making *k, const dr_view *view)
 {
     dr__decode_options o;
@@ -277,9 +289,13 @@ static void learn_points(const struct making *k, const dr_view *view)
     const dr__seek_key key = dr__seek_key_of(view->data, size);
     const dr_rect all = { 0, 0, info.width, info.height };
     o.seek = dr__codec_seek_points(state);
-    if (!dr__seek_store_find(k->recipe->seek, &key, o.seek) &&
-        dr__codec_jpeg.stream(state, view->data, size, &o, &all, &bands, NULL) == DR_OK && o.seek->n)
+    bool known = dr__seek_store_find(k->recipe->seek, &key, o.seek);
+    if (!known && dr__codec_jpeg.stream(state, view->data, size, &o, &all, &bands, NULL) == DR_OK && o.seek->n) {
         dr__seek_store_put(k->recipe->seek, &key, o.seek);
+        known = true;
+    }
+    if (known)
+        put_note(k->recipe->seek, &key, view->data, size);
 }
 
 /* Runs the ops; the results are in bench->spare. */

@@ -92,6 +92,7 @@ static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject *
         "keep_draws", "trace",        "seek_index",    "pushed_order",  "keep_batches", "lanes",
         "cache",      "cache_limit",  "policy",        "monitor",       "cpu_limit",    "weights",
         "adaptive",   "trace_spans",  "equal_batches", "cache_memory",  "cache_at",     "offload",
+        "ranges",
         NULL
     };
     struct words words = {
@@ -99,7 +100,7 @@ static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject *
     };
     dr_loader_defaults(o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&pppO&O&O&OdO&pdpO&O&O&:open_loader", names,
+            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&pppO&O&O&OdO&pdpO&O&O&O&:open_loader", names,
             state->dataset_type, set, state->graph_type, graph, to_u64, &o->batch_size, to_u64, &o->seed,
             &words.shuffle, &words.in_order, &words.last, &o->workers, &o->prefetch, &words.on_bad, to_u64, &o->max_bad,
             to_u64, &o->rank, to_u64, &o->world_size, to_u64, &o->memory_limit, text_or_none, &o->outputs, text_or_none,
@@ -107,7 +108,7 @@ static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject *
             text_or_none, &o->seek_index, &words.pushed_order, &words.keep_batches, &words.lanes, text_or_none,
             &o->cache, to_u64, &o->cache_limit, text_or_none, &o->policy, &words.monitor, &o->cpu_limit, text_or_none,
             &o->weights, &words.adaptive_compression, &o->trace_spans, &words.equal_batches, to_u64, &o->cache_memory,
-            text_or_none, &o->cache_at, text_or_none, &o->offload))
+            text_or_none, &o->cache_at, text_or_none, &o->offload, text_or_none, &o->ranges))
         return -1;
     return apply_words(&words, o) < 0 ? -1 : apply_monitor(state, words.monitor, o);
 }

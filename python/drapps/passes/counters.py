@@ -12,11 +12,11 @@ from contextlib import suppress
 from functools import partial
 
 from drapps import _core
-from drapps.stat_keys import CACHE_SUMS, ENGINE_SUMS, REMOTE_SUMS
+from drapps.stat_keys import CACHE_SUMS, ENGINE_SUMS, RANGE_SUMS, REMOTE_SUMS
 
 # Keys of their stats() that are added up.
 COUNTS = ("deaths", "slow_samples")
-SUMS = (*COUNTS, *ENGINE_SUMS, *CACHE_SUMS, *REMOTE_SUMS)
+SUMS = (*COUNTS, *ENGINE_SUMS, *RANGE_SUMS, *CACHE_SUMS, *REMOTE_SUMS)
 # A DataLoader counts these itself: the engine's are those of its latest pass.
 OWN_COUNTS = ("samples", "delivered_samples", "batches", "epochs", "epoch", "bad_samples", "wait_ns", "step_ns")
 

@@ -86,6 +86,9 @@ class DataLoader(data.DataLoader[_T_co]):
         (throughput, latency, balance, energy), "drapps" (throughput, latency, waiting, balance), or {name: number} or
         "name=number,..." over it.
     trace: write a trace of the run to this file.
+    ranges: where everything runs natively, read of a JPEG only the bytes that its crop needs, once its seek points are
+        known: from remote sources, and of local files where that is measured to be faster ("auto"), whenever it is
+        possible ("on"), or never ("off").
     record: note what each batch is made of, so that order() gives it and replay() repeats it.  Samples draw the same
         random numbers with num_workers=0 then as in worker processes.
 
@@ -102,12 +105,12 @@ class DataLoader(data.DataLoader[_T_co]):
                  pin_memory_device="", in_order=True, on_bad_sample="raise", max_bad=None, memory_limit=None,
                  cpu_limit=None, seed=None, cache=None, cache_limit=None, cache_memory=None, offload="auto", rank=None,
                  world_size=None, lanes=True, policy=None, resource_monitor=None, adaptive_compression=True,
-                 weights=None, trace=None, record=False):  # fmt: skip
+                 weights=None, trace=None, record=False, ranges="auto"):  # fmt: skip
         given = locals()
         check(DATALOADER, {name: given[name] for name in DATALOADER})
         self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit or 0
         self.cpu_limit, self.cache, self.cache_limit, self.lanes = cpu_limit, cache, cache_limit or 0, lanes
-        self.cache_memory, self.offload = cache_memory or 0, offload
+        self.cache_memory, self.offload, self.ranges = cache_memory or 0, offload, ranges
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle, _handed_on(num_workers))
         self.adaptive_compression, self.weights, self.trace = adaptive_compression, weights, trace

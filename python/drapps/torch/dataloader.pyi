@@ -30,6 +30,7 @@ class DataLoader(data.DataLoader[_T_co]):
     weights: str | Mapping[str, float] | None
     trace: str | PathLike[str] | None
     record: bool
+    ranges: str
     @property
     def resource_monitor(self) -> Monitor | None: ...
     def __init__(
@@ -70,6 +71,7 @@ class DataLoader(data.DataLoader[_T_co]):
         weights: str | Mapping[str, float] | None = ...,
         trace: str | PathLike[str] | None = ...,
         record: bool = ...,
+        ranges: Literal["auto", "on", "off"] = ...,
     ) -> None: ...
     def set_epoch(self, epoch: int) -> None: ...
     def state_dict(self) -> dict[str, Any]: ...

@@ -46,7 +46,7 @@ def open_native(loader, plan, n_workers, in_order):
         max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
         output="torch", pushed_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
         cache_limit=loader.cache_limit, cache_memory=loader.cache_memory, cpu_limit=loader.cpu_limit,
-        offload=loader.offload, equal_batches=has_ranks(loader), **loader._tuning.native(),
+        offload=loader.offload, ranges=loader.ranges, equal_batches=has_ranks(loader), **loader._tuning.native(),
     )  # fmt: skip
     knobs = {"workers": n_workers, "prefetch": min(MAX_PREFETCH, ahead_of(loader, n_workers))}
     knobs = {knob: value for knob, value in knobs.items() if knob in loader._tuning.pinned} | loader._tuning.overrides

@@ -180,7 +180,7 @@ MODULE = "accelerate.data_loader"
 
 # Arguments that are handed on.  Ranks are Accelerate's business, and a seed is in the generator.
 OPTIONS = ("on_bad_sample", "max_bad", "memory_limit", "cpu_limit", "cache", "cache_limit", "cache_memory", "offload",
-           "lanes", "policy", "adaptive_compression", "weights", "trace", "record")
+           "lanes", "policy", "adaptive_compression", "weights", "trace", "record", "ranges")
 
 
 def same_kind(*args, num_workers=0, **kwargs):

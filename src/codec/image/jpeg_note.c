@@ -9,6 +9,7 @@
 #include "codec/image/jpeg_note.h"
 
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/compiler.h"
 #include "base/cursor.h"
@@ -60,6 +61,12 @@ static const struct {
     { ac_luma, sizeof ac_luma },
     { ac_chroma, sizeof ac_chroma },
 };
+
+uint64_t dr__jpeg_note_name(const dr__seek_key *content)
+{
+    const uint64_t facts[] = { content->hash, content->size };
+    return XXH3_64bits(facts, sizeof facts);
+}
 
 /* --- packing --- */
 

@@ -21,6 +21,9 @@ typedef struct dr__jpeg_note {
     dr__jpeg_head head;
 } dr__jpeg_note;
 
+/* The name of a note that is found by the bytes themselves: those of a packed set are known by their checksums. */
+uint64_t dr__jpeg_note_name(const dr__seek_key *content);
+
 enum { DR__JPEG_NOTE_MOST = DR__JPEG_HEAD_MOST + 64 };
 
 /* The note as few bytes: at most DR__JPEG_NOTE_MOST; returns how many.  Huffman tables of JPEG's annex K, which most

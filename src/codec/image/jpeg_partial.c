@@ -112,7 +112,15 @@ bool dr__jpeg_ranges(const dr__jpeg_frame *frame, const dr__seek_points *points,
     const dr__mcu_range r = dr__lines_range(frame, area);
     const dr__seek_grid grid = dr__seek_grid_of(frame->mcus_across, frame->mcu_rows);
     bool sound = points->n > 0 && points->total == grid.total;
-    while (sound && !collect(frame, points, size, &r, gap, ranges, &sound))
-        gap = gap < 8 ? 16 : 2 * gap; /* few rows of a file can be so far apart that this goes on for long */
-    return sound;
+    if (!sound || collect(frame, points, size, &r, gap, ranges, &sound))
+        return sound;
+    uint64_t low = gap, high = size; /* too many with `low`, one with `high`: the least gap that is large enough */
+    while (sound && high - low > 1) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (collect(frame, points, size, &r, middle, ranges, &sound))
+            high = middle;
+        else
+            low = middle;
+    }
+    return sound && collect(frame, points, size, &r, high, ranges, &sound);
 }

@@ -210,10 +210,16 @@ static void test_many_rows(void **unused)
     (void)unused;
     for (int i = 0; i < 2; i++) {
         struct known k;
-        const struct jpeg_spec spec = photo(700, 3000, i ? 5 : 0, 3);
+        dr__byte_ranges one, most;
+        const struct jpeg_spec spec = photo(300, 6000, i ? 5 : 0, 3);
+        const dr_rect left = { 0, 0, 50, 6000 };
         assert_true(learn(make_jpeg(&spec), false, DR__MODE_RGB, &k));
-        check_rect(&k, &(dr_rect){ 200, 0, 100, 3000 }, 0, true, "many rows");
-        check_rect(&k, &(dr_rect){ 400, 100, 60, 2700 }, 0, false, "many rows");
+        check_rect(&k, &left, 0, true, "many rows");
+        check_rect(&k, &(dr_rect){ 100, 100, 60, 5700 }, 0, false, "many rows");
+        assert_true(dr__jpeg_ranges(&k.frame, &points, k.file.size, &left, UINT64_MAX, &one));
+        assert_true(dr__jpeg_ranges(&k.frame, &points, k.file.size, &left, 0, &most));
+        assert_in_range(most.n, DR__MOST_RANGES / 2, DR__MOST_RANGES); /* the smallest gaps are closed, and no more */
+        assert_in_range(dr__byte_ranges_total(&most), 1, dr__byte_ranges_total(&one) * 3 / 4);
         known_free(&k);
     }
 }
