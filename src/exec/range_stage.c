@@ -105,10 +105,11 @@ static int field_of(const dr__record *record)
     return -1;
 }
 
-static uint64_t stored_bytes(const dr__record *record)
+/* Of the image of a sample that was read whole. */
+static uint64_t stored_bytes(const dr__exec *e, const dr__record *record)
 {
-    const int f = field_of(record);
-    return f < 0 ? 0 : (uint64_t)record->fields[f].desc.dims[0];
+    const int f = e->program->steps[e->ranges.step].in;
+    return f < record->n_fields ? (uint64_t)record->fields[f].desc.dims[0] : 0;
 }
 
 static dr_status read_with(dr__exec *e, dr__workbench *bench, const dr__job *j, struct asker *a, dr_error *err)
@@ -125,6 +126,13 @@ static dr_status read_with(dr__exec *e, dr__workbench *bench, const dr__job *j, 
     ranged->wanted = a->choice != DR__READ_WHOLE || ranged->remote;
     ranged->noted = a->found && ranged->known && a->note.version == ranged->version;
     return status;
+}
+
+/* Whether the name and version of a sample are of interest: of local files that are read fast only until it is known
+ * that they are local and fast. */
+static bool says_where(const dr__range_stage *r, dr__range_choice choice)
+{
+    return choice != DR__READ_WHOLE || atomic_load_explicit(&r->whole.n, memory_order_relaxed) < DR__RANGES_TRIAL;
 }
 
 static dr_status read_whole(dr__exec *e, dr__workbench *bench, const dr__job *j, dr__range_choice choice, dr_error *err)
@@ -188,9 +196,9 @@ dr_status dr__ranges_read(dr__exec *e, dr__workbench *bench, const dr__job *j, d
     dr__byte_ranges ranges;
     const uint64_t start = dr__now_ns();
     bench->seek = e->seek;
-    DR_TRY(read_with(e, bench, j, &a, err));
+    DR_TRY(says_where(r, a.choice) ? read_with(e, bench, j, &a, err) : dr__sample_read(bench, e->set, j->ref.id, err));
     if (!bench->record.ranged.stood_in) {
-        dr__range_times_add(&r->whole, dr__now_ns() - start, stored_bytes(&bench->record));
+        dr__range_times_add(&r->whole, dr__now_ns() - start, stored_bytes(e, &bench->record));
         return DR_OK;
     }
     if (!plan_ranges(e, bench, j, &a.note, &ranges) || !read_ranges(bench, &ranges, a.note.version))
