@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "codec/image/seek_store.h"
 #include "exec/exec.h"
+#include "trace/event.h"
 
 /* --- opening --- */
 
@@ -238,6 +239,16 @@ void dr__ranges_stats(const dr__exec *e, json_t *stats)
     json_object_set_new(stats, "range_bytes_stored", json_integer((json_int_t)atomic_load(&r->bytes_stored)));
     json_object_set_new(stats, "range_again", json_integer((json_int_t)atomic_load(&r->again)));
     json_object_set_new(stats, "range_noted", json_integer((json_int_t)atomic_load(&r->noted)));
+}
+
+void dr__ranges_trace(const dr__exec *e)
+{
+    const dr__range_stage *r = &e->ranges;
+    const unsigned long long samples = atomic_load(&r->samples), again = atomic_load(&r->again);
+    if (samples)
+        dr__trace_event(e->trace, "ranges", "\"samples\":%llu,\"again\":%llu,\"bytes_read\":%llu,\"bytes_stored\":%llu",
+                        samples, again, (unsigned long long)atomic_load(&r->bytes_read),
+                        (unsigned long long)atomic_load(&r->bytes_stored));
 }
 
 void dr__ranges_explain(const dr__exec *e, char *text, size_t size)

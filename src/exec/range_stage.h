@@ -82,6 +82,9 @@ void dr__range_times_add(dr__range_times *times, uint64_t ns, uint64_t bytes);
 /* Adds the members "range_..." to a loader's statistics. */
 void dr__ranges_stats(const struct dr__exec *e, json_t *stats);
 
+/* Writes what was read in ranges to the trace, if anything was. */
+void dr__ranges_trace(const struct dr__exec *e);
+
 /* Writes one line for people, or nothing: whether ranges are read, and how many bytes of how many. */
 void dr__ranges_explain(const struct dr__exec *e, char *text, size_t size);
 

@@ -170,7 +170,7 @@ static dr_status read_image(struct target *target, dr__source_dir *dir, const ch
         status = dr__source_dir_get_versioned(dir, path, &target->head, size, &record->ranged.version, err);
         record->ranged.known = record->ranged.version != 0;
     }
-    record->ranged.remote = dir->def->remote;
+    record->ranged.remote = dir->def->remote || dr__source_is_remote(path);
     return status;
 }
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "exec/cache_stage.h"
 #include "exec/offload_stage.h"
+#include "exec/range_stage.h"
 #include "index/index_file.h"
 #include "sched/prefetch_rule.h"
 
@@ -275,6 +276,7 @@ void dr_loader_close(dr_loader **loader)
     dr__adapt_close(l);
     dr__pool_remove(e);
     dr__loader_trace_ops(l);
+    dr__ranges_trace(e);
     dr_trace_close(&e->trace);
     dr__workbench_free(&e->caller.bench);
     dr__offload_close(e);

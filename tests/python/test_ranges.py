@@ -11,6 +11,8 @@ import pytest
 from PIL import Image, ImageFile
 
 import drapps
+from drapps.report import write_report
+from drapps.report.text import percent
 
 N, EPOCHS = 40, 3
 
@@ -321,6 +323,18 @@ def test_explain(images):
     whole = drapps.read(images).decode().resize((32, 32)).loader(ranges="off", output="numpy", outputs="image")
     assert "ranges:" not in whole.explain()
     whole.close()
+
+
+def test_trace_and_report(images, tmp_path):
+    path = tmp_path / "run.drtrace"
+    _, stats = run(crops(drapps.read(images)), "on", trace=path)
+    (event,) = (e for e in drapps.trace.read(path).events if e["event"] == "ranges")
+    assert event["samples"] == stats["range_samples"] and event["again"] == 0
+    assert (event["bytes_read"], event["bytes_stored"]) == (stats["range_bytes_read"], stats["range_bytes_stored"])
+    page = tmp_path / "page.html"
+    write_report([("run", drapps.trace.read(path))], page)
+    shown = percent(event["bytes_read"] / event["bytes_stored"])
+    assert f"read of images in ranges</span><b>{shown}</b>" in page.read_text(encoding="utf-8")
 
 
 def test_arguments(images, monkeypatch):

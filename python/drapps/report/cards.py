@@ -69,6 +69,10 @@ def _memory(f):
 
 def _storage_and_gpu(f):
     wait, pressure, gpu = f.level.get("io_wait"), f.use.get("pressure_io"), f.use.get("gpu_busy")
+    if f.ranges:
+        samples, read, stored = f.ranges
+        note = f"{bytes_text(read)} of {bytes_text(stored)}, {count_text(samples)} samples"
+        yield "read of images in ranges", percent(read / stored), note
     if wait:
         some = f"; some task waited for storage {percent(pressure.mean)} of the time" if pressure else ""
         yield "I/O wait", percent(wait.mean), f"peak {percent(wait.peak)}{some}"

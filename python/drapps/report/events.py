@@ -15,7 +15,7 @@ def listed(run, most=MOST):
     the trace itself."""
     by_policy = changes_by_policy(run)
     passes = Passes(run.events)
-    events = [event for event in run.events if event.get("event") not in ("missing", "end", "ops", "pass", "codec")]
+    events = [event for event in run.events if event.get("event") not in ("missing", "end", "ops", "pass", "codec", "ranges")]
     return [
         (event["t"], _text(_numbered(event, passes))) for event in events if not _is_policy_change(event, by_policy)
     ][:most]

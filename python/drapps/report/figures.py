@@ -89,6 +89,7 @@ class Figures:
         self.cpu_ms_per_sample = _per(self.cpu_s, self.worked, 1000)
         self.read_ms, self.work_ms = (_per(run.grown(name), self.worked, 1000) for name in ("read", "work"))
         self.blocked_ms = _blocked(run, self.worked)
+        self.ranges = _ranges(run)
         self.bad, self.deaths = run.grown("bad") or 0, run.grown("deaths") or 0
 
     def _components(self):
@@ -110,6 +111,15 @@ class Figures:
         if len(self.components) < 2:
             return None
         return math.sqrt(sum((v - self.efficiency) ** 2 for v in self.components.values()) / len(self.components))
+
+
+def _ranges(run):
+    """Return (samples, bytes read, bytes stored) of images that were read in ranges; None: of none."""
+    for event in run.events:
+        found = [event.get(name) for name in ("samples", "bytes_read", "bytes_stored")]
+        if event.get("event") == "ranges" and all(type(value) is int and value > 0 for value in found):
+            return found
+    return None
 
 
 def _sensor_names(run):
