@@ -7,6 +7,7 @@ from drapps.report.text import clock_text
 from drapps.trace import Passes
 
 MOST, LONGEST = 300, 200  # largest number of events on a page, and of characters of an event
+FACTS = ("missing", "end", "ops", "pass", "codec", "ranges")  # not listed
 REPORTED_WITHIN = 0.1  # seconds between a decision and the "set" event of its change
 
 
@@ -15,7 +16,7 @@ def listed(run, most=MOST):
     the trace itself."""
     by_policy = changes_by_policy(run)
     passes = Passes(run.events)
-    events = [event for event in run.events if event.get("event") not in ("missing", "end", "ops", "pass", "codec", "ranges")]
+    events = [event for event in run.events if event.get("event") not in FACTS]
     return [
         (event["t"], _text(_numbered(event, passes))) for event in events if not _is_policy_change(event, by_policy)
     ][:most]

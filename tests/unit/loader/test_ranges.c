@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/compiler.h"
 #include "loader/loader_internal.h"
 
@@ -200,6 +201,40 @@ static void unsound_ranges_are_read_whole(void **state)
     tape_free(&want);
 }
 
+/* In the epoch in which ranges are read: the same batches, or the error. */
+static void each_allocation_may_fail(void **state)
+{
+    (void)state;
+    tape want = epochs_without(crops, 1, 2);
+    int good = 0, failed = 0;
+    for (long n = 1; n < 200 && good < 3; n++) {
+        dr_loader_options o = options("on", 0);
+        dr_loader *l = open_loader(set, crops, &o);
+        tape first = epochs(l, 0, 1), got = { 0 };
+        dr_batch *b = NULL;
+        dr_error e = { 0 };
+        dr__alloc_fail_at(n, false);
+        dr_status status = dr_loader_start(l, 1, &e);
+        while (status == DR_OK && (status = dr_loader_next(l, -1, &b, &e)) == DR_OK) {
+            tape_add(&got, b);
+            dr_batch_unref(&b);
+        }
+        const long calls = dr__alloc_fail_at(0, false);
+        if (status == DR_END)
+            assert_same_tape(&want, &got, "memory");
+        else
+            assert_int_equal(status, DR_ERR_NOMEM);
+        failed += status != DR_END;
+        good = status == DR_END && calls < n ? good + 1 : 0;
+        dr_loader_close(&l);
+        tape_free(&first);
+        tape_free(&got);
+    }
+    assert_int_equal(good, 3);
+    assert_true(failed > 3);
+    tape_free(&want);
+}
+
 static void what_cannot_be_read_in_ranges_is_read_whole(void **state)
 {
     (void)state;
@@ -294,13 +329,10 @@ static void modes_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_data(the_batches_are_the_same),
-        with_data(a_turned_image_is_read_in_ranges),
-        with_data(changed_files_are_noticed),
-        with_data(unsound_ranges_are_read_whole),
-        with_data(what_cannot_be_read_in_ranges_is_read_whole),
-        with_data(auto_reads_ranges_of_slow_files),
-        with_data(modes_are_checked),
+        with_data(the_batches_are_the_same),        with_data(a_turned_image_is_read_in_ranges),
+        with_data(changed_files_are_noticed),       with_data(unsound_ranges_are_read_whole),
+        with_data(each_allocation_may_fail),        with_data(what_cannot_be_read_in_ranges_is_read_whole),
+        with_data(auto_reads_ranges_of_slow_files), with_data(modes_are_checked),
         cmocka_unit_test(auto_chooses_by_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
