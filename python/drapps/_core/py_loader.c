@@ -85,16 +85,25 @@ static int apply_monitor(core_state *state, PyObject *monitor, dr_loader_options
 static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject **set, PyObject **graph,
                  dr_loader_options *o)
 {
-    static char *names[] = {
-        "dataset",    "graph",        "batch_size",    "seed",          "shuffle",      "in_order",
-        "last",       "workers",      "prefetch",      "on_bad_sample", "max_bad",      "rank",
-        "world_size", "memory_limit", "outputs",       "collate",       "layout",       "reference",
-        "keep_draws", "trace",        "seek_index",    "pushed_order",  "keep_batches", "lanes",
-        "cache",      "cache_limit",  "policy",        "monitor",       "cpu_limit",    "weights",
-        "adaptive",   "trace_spans",  "equal_batches", "cache_memory",  "cache_at",     "offload",
-        "ranges",
-        NULL
-    };
+    static char *names[] = { "dataset",       "graph",
+                             "batch_size",    "seed",
+                             "shuffle",       "in_order",
+                             "last",          "workers",
+                             "prefetch",      "on_bad_sample",
+                             "max_bad",       "rank",
+                             "world_size",    "memory_limit",
+                             "outputs",       "collate",
+                             "layout",        "reference",
+                             "keep_draws",    "trace",
+                             "seek_index",    "pushed_order",
+                             "keep_batches",  "lanes",
+                             "cache",         "cache_limit",
+                             "policy",        "monitor",
+                             "cpu_limit",     "weights",
+                             "adaptive",      "trace_spans",
+                             "equal_batches", "cache_memory",
+                             "cache_at",      "offload",
+                             "ranges",        NULL };
     struct words words = {
         .last = "partial", .on_bad = "raise", .in_order = 1, .lanes = 1, .adaptive_compression = 1, .monitor = Py_None
     };
