@@ -423,8 +423,8 @@ static dr_status list(dr__source_dir *dir, const char *path, dr__source_lister *
     {                                                                                                                  \
         .scheme = NAME, .summary = "files of web servers", .remote = true, .open = open_object,                        \
         .size = dr__web_source_size, .read_at = dr__web_source_read_at, .close = dr__web_source_close,                 \
-        .open_dir = open_dir, .get = get, .get_versioned = get_versioned, .get_range = get_range,                      \
-        .stat = stat_path, .list = list, .close_dir = close_dir,                                                       \
+        .open_dir = open_dir, .get = get, .get_versioned = get_versioned, .get_range = get_range, .stat = stat_path,   \
+        .list = list, .close_dir = close_dir,                                                                          \
     }
 
 const dr_source_def dr__source_http = HTTP_SOURCE("http");
