@@ -84,7 +84,7 @@ struct asker {
     dr__ranger head;
     dr__exec *e;
     dr__range_choice choice;
-    bool found;
+    bool found, gave; /* a note; its head, in place of the image */
     dr__jpeg_note note;
 };
 
@@ -94,6 +94,7 @@ static const uint8_t *stand_in(dr__ranger *ranger, uint64_t name, size_t *size)
     a->found = a->choice != DR__READ_WHOLE && dr__seek_store_find_note(a->e->seek, name, &a->note);
     if (!a->found || a->choice != DR__READ_RANGES)
         return NULL;
+    a->gave = true;
     *size = a->note.head.size;
     return a->note.head.bytes;
 }
@@ -118,6 +119,8 @@ static dr_status read_with(dr__exec *e, dr__workbench *bench, const dr__job *j, 
     bench->record.ranger = &a->head;
     const dr_status status = dr__sample_read(bench, e->set, j->ref.id, err);
     bench->record.ranger = NULL;
+    if (status == DR_OK && a->gave && !bench->record.ranged.set) /* the format does not say where the image is */
+        return dr__sample_read(bench, e->set, j->ref.id, err);
     if (status != DR_OK || !bench->record.ranged.set)
         bench->record.ranged = (dr__ranged){ 0 };
     dr__ranged *ranged = &bench->record.ranged;
@@ -188,6 +191,12 @@ static void count_ranges(dr__range_stage *r, const dr__byte_ranges *ranges, uint
     atomic_fetch_add(&r->reads, (uint64_t)ranges->n);
     atomic_fetch_add(&r->bytes_read, dr__byte_ranges_total(ranges));
     atomic_fetch_add(&r->bytes_stored, stored);
+}
+
+void dr__ranges_forget(dr__workbench *bench)
+{
+    bench->record.part.on = false;
+    bench->record.ranged = (dr__ranged){ 0 };
 }
 
 dr_status dr__ranges_read(dr__exec *e, dr__workbench *bench, const dr__job *j, dr_error *err)

@@ -64,6 +64,9 @@ bool dr__ranges_mode_is_known(const char *mode);
  * read in ranges depends on the data, sample by sample. */
 void dr__ranges_open(struct dr__exec *e, const char *mode);
 
+/* What an earlier sample has left in bench->record says nothing of the next one, wherever that comes from. */
+void dr__ranges_forget(struct dr__workbench *bench);
+
 /* Reads the job's sample into bench->record: ranges of it, or all. */
 dr_status dr__ranges_read(struct dr__exec *e, struct dr__workbench *bench, const struct dr__job *job, dr_error *err);
 

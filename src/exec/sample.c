@@ -81,6 +81,7 @@ static dr_status read_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_e
     /* Relaxed: only read to see whether the sample has run for long. */
     atomic_store_explicit(&bench->started_ns, start, memory_order_relaxed);
     publish_running(bench, j->ref.id, start);
+    dr__ranges_forget(bench);
     DR_TRY(fetch_sample(e, bench, j, err));
     begin_work(e, j);
     j->read_ns = j->since_ns - start;

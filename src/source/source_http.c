@@ -197,7 +197,8 @@ static dr_status open_dir(const char *name, const dr__source_options *options, d
     return DR_OK;
 }
 
-static dr_status read_object(struct dir *d, const char *path, uint64_t version, uint64_t offset, uint64_t size,
+/* *version: 0, or what the object must have; then what it has. */
+static dr_status read_object(struct dir *d, const char *path, uint64_t *version, uint64_t offset, uint64_t size,
                              dr__source_target *target, size_t *got, dr_error *err)
 {
     struct place place;
@@ -208,10 +209,11 @@ static dr_status read_object(struct dir *d, const char *path, uint64_t version, 
     if (status == DR_OK) {
         status = dr__web_read(place.access, place.url, NULL, "", offset, size, target, reply, err);
         const dr__source_facts facts = dr__web_facts(reply);
-        if (status == DR_OK && version && facts.version != version)
+        if (status == DR_OK && *version && facts.version != *version)
             status = dr__fail(err, DR_ERR_STATE, "%s: was changed while the data set is open", place.url);
         if (status == DR_OK && d && facts.version)
             dr__web_memory_put(&d->memory, path, &facts);
+        *version = facts.version;
         leave_place(&place);
     }
     *got = (size_t)reply->got;
@@ -221,7 +223,15 @@ static dr_status read_object(struct dir *d, const char *path, uint64_t version, 
 
 static dr_status get(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size, dr_error *err)
 {
-    return read_object((struct dir *)dir, path, 0, 0, 0, target, size, err);
+    uint64_t any = 0;
+    return read_object((struct dir *)dir, path, &any, 0, 0, target, size, err);
+}
+
+static dr_status get_versioned(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size,
+                               uint64_t *version, dr_error *err)
+{
+    *version = 0;
+    return read_object((struct dir *)dir, path, version, 0, 0, target, size, err);
 }
 
 /* A range of no bytes is not one of HTTP, where it would mean the whole. */
@@ -232,7 +242,7 @@ static dr_status get_range(dr__source_dir *dir, const char *path, uint64_t versi
     *got = 0;
     if (!size)
         return target->reserve(target, 1, 0, &status, err) ? DR_OK : status;
-    return read_object((struct dir *)dir, path, version, offset, size, target, got, err);
+    return read_object((struct dir *)dir, path, &version, offset, size, target, got, err);
 }
 
 /* --- facts --- */
@@ -413,8 +423,8 @@ static dr_status list(dr__source_dir *dir, const char *path, dr__source_lister *
     {                                                                                                                  \
         .scheme = NAME, .summary = "files of web servers", .remote = true, .open = open_object,                        \
         .size = dr__web_source_size, .read_at = dr__web_source_read_at, .close = dr__web_source_close,                 \
-        .open_dir = open_dir, .get = get, .get_range = get_range, .stat = stat_path, .list = list,                     \
-        .close_dir = close_dir,                                                                                        \
+        .open_dir = open_dir, .get = get, .get_versioned = get_versioned, .get_range = get_range, .stat = stat_path,   \
+        .list = list, .close_dir = close_dir,                                                                          \
     }
 
 const dr_source_def dr__source_http = HTTP_SOURCE("http");

@@ -210,8 +210,11 @@ dr_status dr__source_dir_get_versioned(dr__source_dir *dir, const char *path, dr
                                        uint64_t *version, dr_error *err)
 {
     dr__source_facts before, after;
-    if (!scheme_length(path) && dir->def->get_versioned)
-        return dir->def->get_versioned(dir, path, target, size, version, err);
+    dr__source_dir *of = dir;
+    const dr_source_def *def;
+    DR_TRY(find_below(&of, path, &def, err));
+    if (def->get_versioned)
+        return def->get_versioned(of, path, target, size, version, err);
     DR_TRY(dr__source_dir_stat(dir, path, &before, err));
     DR_TRY(dr__source_dir_get(dir, path, target, size, err));
     DR_TRY(dr__source_dir_stat(dir, path, &after, err));
