@@ -234,13 +234,16 @@ static dr_status read_rights(const char *path, dr__rights **out, dr_error *err)
     return status;
 }
 
-/* The server's threads block all signals: they are for the program's own threads. */
+/* The server's threads block all signals: they are for the program's own threads.
+ *
+ * poll, not epoll: with that libmicrohttpd 0.9.75 misses the end of a connection that arrives with a request, and keeps
+ * it until it is idle for long.  Each thread polls its part of the connections. */
 static dr_status start_daemon(dr_serve *s, dr_error *err)
 {
     sigset_t all, before;
     const bool tls = s->cert;
     const unsigned threads = (unsigned)s->o.io_threads;
-    const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO |
+    const unsigned flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO |
                            (tls ? MHD_USE_TLS : 0);
     struct MHD_OptionItem tls_options[] = {
         { MHD_OPTION_HTTPS_MEM_CERT, 0, s->cert },

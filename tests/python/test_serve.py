@@ -1,13 +1,19 @@
 """`drapps serve`: what the real process answers to plain HTTP clients."""
 
 import json
+import os
+import shutil
 import signal
 import socket
+import ssl
 import struct
+import subprocess
 import tarfile
 import threading
 import time
+import warnings
 
+import hostile_requests
 import numpy
 import pytest
 from imagesets import write_folder
@@ -529,3 +535,156 @@ def test_the_folder_itself_may_be_a_set(root):
     for folder, name in [("train", "train"), ("shards", "shards"), ("train/ant", "ant")]:
         with Server(root / folder) as server:
             assert [s["name"] for s in server.client().ask("/v1/sets").json()["sets"]] == [name]
+
+
+# --- TLS ---
+
+
+def make_certificate(folder):
+    """A key, and a certificate for localhost that it signs itself."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)  # fmt: skip
+    return cert, key
+
+
+def test_tls(root, tmp_path):
+    cert, key = make_certificate(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    wrong, wrong_key = make_certificate(other)
+    with Server(root, "--cert", str(cert), "--key", str(key)) as server:
+        client = server.client(certificate=cert)
+        path = stored(root)[0]
+        url = f"/v1/sets/train/files/{path.parent.name}/{path.name}"
+        assert client.ask(url).body == path.read_bytes()
+        shard = (root / "shards" / "a.tar").read_bytes()
+        assert client.ask("/v1/sets/shards/files/a.tar", Range="bytes=100-").body == shard[100:]
+        graph = pipelines(root / "train")[-1].to_json()
+        assert [f.prefix for f in client.samples("train", [[i, 0, 2, None] for i in range(N)], graph)].count(2) > 0
+        with pytest.raises(ssl.SSLError):
+            server.client(certificate=wrong).ask("/v1/health")
+        plain = raw_request(server.port, b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert not plain.startswith(b"HTTP/1.1 2")
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.load_verify_locations(cert)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with socket.create_connection(("127.0.0.1", server.port)) as plain, pytest.raises((ssl.SSLError, OSError)):
+            old.wrap_socket(plain, server_hostname="localhost")
+        assert client.ask("/v1/health").status == 200
+    with pytest.raises(RuntimeError, match="is the key that of the certificate"):
+        Server(root, "--cert", str(cert), "--key", str(wrong_key))
+
+
+# --- clients that mean harm ---
+
+
+def test_hostile_requests(server, client, root):
+    """Thousands of requests, changed at random: each is answered or closed, and the server lives."""
+    seed = int(os.environ.get("DRAPPS_TEST_SEED", 1))
+    print("seed", seed)
+    hostile = hostile_requests.Requests(root, pipelines(root / "train")[-1].to_json(), seed)
+    statuses = hostile.send(server.port, int(os.environ.get("DRAPPS_TEST_ROUNDS", 2000)))
+    assert server.process.poll() is None
+    assert all(status is None or status == 100 or 200 <= status < 500 or status in (501, 505) for status in statuses)
+    assert statuses[200] and statuses[400]  # else they were no requests at all
+    assert client.ask("/v1/sets/train").json()["samples"] == N
+    while metric(client, "drapps_serve_jobs"):
+        time.sleep(0.01)
+    assert metric(client, "drapps_serve_waiting_bytes") == 0
+
+
+def test_slow_clients(root):
+    """Connections that send their request a byte at a time, or none, are cut off; others are served meanwhile."""
+    with Server(root, "--idle", "1", "--connections", "8") as server:
+        slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(6)]
+        begin = time.monotonic()
+        request = b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 1000
+        sent, alive = 0, list(slow[:3])
+        while alive and time.monotonic() - begin < 50:
+            for s in list(alive):
+                try:
+                    s.send(request[sent % len(request) :][:1])
+                    s.settimeout(0.001)
+                    if s.recv(1000) == b"":
+                        alive.remove(s)
+                except TimeoutError:
+                    pass
+                except OSError:
+                    alive.remove(s)
+            sent += 1
+            assert server.client().ask("/v1/health").status == 200
+        assert not alive
+        for s in slow[3:]:
+            s.settimeout(50)
+            assert s.recv(10) == b""
+        for s in slow:
+            s.close()
+
+
+def test_more_connections_than_allowed(root):
+    """The one that has been idle for longest gives way."""
+    with Server(root, "--connections", "4") as server:
+        clients = [server.client() for _ in range(12)]
+        for client in clients:
+            assert client.ask("/v1/health").status == 200
+        assert metric(clients[-1], "drapps_serve_connections") <= 5
+
+
+def test_a_reader_that_stops_reading_costs_little(root):
+    """What is made and not read is limited; other requests go on."""
+    with Server(root, "--cpus", "1") as server:
+        body = json.dumps({"seed": 0, "epoch": 0, "samples": [[i % N, 0, 0, None] for i in range(4000)]}).encode()
+        big = write_big(root)
+        try:
+            server.process.send_signal(signal.SIGHUP)
+            client = server.client()
+            while client.ask("/v1/sets/big").status == 404:
+                time.sleep(0.01)
+            head = b"POST /v1/sets/big/samples HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+            with socket.create_connection(("127.0.0.1", server.port)) as s:
+                s.sendall(head + body)
+                while not (metric(client, "drapps_serve_waiting_bytes") or 0) > 4e6:
+                    time.sleep(0.01)
+                for _ in range(5):
+                    assert client.samples("train", [[0, 0, 0, None]])[0].kind == SAMPLE
+                    time.sleep(0.02)
+                assert metric(client, "drapps_serve_waiting_bytes") < 40e6
+                assert metric(client, "drapps_serve_waiting_samples") > 3900
+            while metric(client, "drapps_serve_jobs"):  # its client is gone
+                time.sleep(0.01)
+            assert metric(client, "drapps_serve_waiting_bytes") == 0
+        finally:
+            shutil.rmtree(big)
+
+
+def write_big(root):
+    """A set whose files have 1 MB each."""
+    for name in ("a", "b"):
+        (root / "big" / name).mkdir(parents=True)
+    for i in range(N):
+        (root / "big" / "ab"[i % 2] / f"{i}.jpg").write_bytes(os.urandom(1 << 20))
+    return root / "big"
+
+
+def test_many_requests_of_one_client(root):
+    """Above 64 at a time a client is told to come back."""
+    with Server(root, "--per-client", "200") as server:
+        body = json.dumps({"seed": 0, "epoch": 0, "samples": [[i % N, 0, 0, None] for i in range(4000)]}).encode()
+        head = b"POST /v1/sets/train/samples HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+        sockets = []
+        try:
+            for _ in range(70):
+                s = socket.create_connection(("127.0.0.1", server.port))
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                s.sendall(head + body)
+                sockets.append(s)
+            answers = [s.recv(64) for s in sockets]
+            assert sum(b" 429 " in a for a in answers) + sum(b" 200 " in a for a in answers) == 70
+            assert any(b" 429 " in a for a in answers)
+        finally:
+            for s in sockets:
+                s.close()
