@@ -243,8 +243,8 @@ static dr_status start_daemon(dr_serve *s, dr_error *err)
     sigset_t all, before;
     const bool tls = s->cert;
     const unsigned threads = (unsigned)s->o.io_threads;
-    const unsigned flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO |
-                           (tls ? MHD_USE_TLS : 0);
+    const unsigned flags =
+        MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | (tls ? MHD_USE_TLS : 0);
     struct MHD_OptionItem tls_options[] = {
         { MHD_OPTION_HTTPS_MEM_CERT, 0, s->cert },
         { MHD_OPTION_HTTPS_MEM_KEY, 0, s->key },
