@@ -119,7 +119,7 @@ static dr_status compile(const dr__head_key *k, dr__program **out, dr_error *err
     dr__prefix_free(&prefix);
     dr__program_free(&whole);
     dr_graph_free(&graph);
-    return status;
+    return status == DR_OK && !*out ? dr__fail(err, DR_ERR_ARG, "prefix 0 has no ops") : status;
 }
 
 static dr__head *make(const dr__head_key *k, uint64_t hash)

@@ -1,4 +1,4 @@
-/* fuzz_index.c: any bytes as an index file, of a listing and of a shard.
+/* fuzz_index.c: any bytes as an index file, of a listing, of a shard and of a set on a server.
  *
  * Checksums would keep a fuzzer out, so the input is taken apart into sections (u8 id, u16 length, bytes) and put
  * together as a right file; inputs that begin with 0xFF are taken as the file itself.
@@ -12,14 +12,31 @@
 #include "base/alloc.h"
 #include "index/index_file.h"
 #include "format/listing.h"
+#include "format/remote_index.h"
 #include "format/tar_index.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { TAR_SIZE = 10240 };
 
-static void read_both(const void *data, size_t size)
+/* What was believed leads to no path outside of the set. */
+static void read_remote(const void *data, size_t size)
 {
+    dr__remote_index x;
+    if (dr__remote_index_decode(data, size, &x, NULL) != DR_OK)
+        return;
+    for (int f = 0; f < x.n_fields; f++)
+        for (size_t i = 0; x.values[f].form == DR__WHERE_RANGE && i < x.n_samples; i++) {
+            const size_t at = x.values[f].by_key ? i : x.values[f].paths[i];
+            if (!dr__remote_path_is_plain(dr__names_get(x.values[f].by_key ? &x.keys : &x.paths, at)))
+                abort();
+        }
+    dr__remote_index_free(&x);
+}
+
+static void read_all(const void *data, size_t size)
+{
+    read_remote(data, size);
     dr__listing listing = { .by_class = true };
     dr__tar_index index;
     dr_error err;
@@ -74,13 +91,13 @@ static void put_together(dr_cursor *c, dr__section *file)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size && data[0] == 0xFF) {
-        read_both(data + 1, size - 1);
+        read_all(data + 1, size - 1);
         return 0;
     }
     dr_cursor c = dr__cursor(data, size, "fuzz");
     dr__section file = { 0 };
     put_together(&c, &file);
-    read_both(file.data, file.size);
+    read_all(file.data, file.size);
     dr__sections_free(&file, 1);
     return 0;
 }

@@ -65,6 +65,9 @@ build() { # build NAME TARGET FLAG...: the fuzzer of a target
     jpeg | partial) with="$dir/mutate/*.o $with" ;;
     jpeg_diff) with="$made/both_jpeg.c $dir/mutate/*.o $with" ;;
     proc) with="$root/tests/unit/monitor/proc_tree.c $with" ;;
+    request) # graphs are compiled: their ops are not in the library above
+        with="$src/op/*.c $src/op/*/*.c $src/graph/*.c $src/serve/byte_range.c $src/serve/heads.c $src/serve/tokens.c $with"
+        ;;
     jpeg_own)
         with="$alone $dir/mutate/*.o -lm -pthread"
         how="-DFUZZ_ALONE -fsanitize=memory -fsanitize-memory-track-origins"
