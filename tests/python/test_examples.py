@@ -29,6 +29,7 @@ MODULES = sorted(".".join((folder.name, *path.relative_to(folder).with_suffix(""
 PROGRAMS = {
     "train_torch.py": (["--images", "20", "--epochs", "2"], r"epoch 1: 40 samples, \d+ samples/s, accuracy"),
     "unet3d.py": (["--volumes", "10", "--epochs", "2"], "epoch 1: 10 volumes in"),
+    "ask_server.py": ([], r"\d+ bytes in all"),
     "detection.py": (["--images", "20", "--epochs", "2"], "epoch 1: 20 images in"),
 }
 # `make demo`, which takes longer, and what others import.
