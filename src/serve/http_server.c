@@ -121,14 +121,16 @@ static void close_connection(dr_serve *s, void **data)
 {
     dr__conn *c = *data;
     *data = NULL;
-    if (c && c->at) {
-        pthread_mutex_lock(&s->lock);
+    if (!c)
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (c->at) {
         *c->at = c->next;
         if (c->next)
             c->next->at = c->at;
         s->n_conns--;
-        pthread_mutex_unlock(&s->lock);
     }
+    pthread_mutex_unlock(&s->lock);
     dr__free(c);
 }
 

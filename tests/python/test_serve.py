@@ -631,7 +631,8 @@ def test_more_connections_than_allowed(root):
         clients = [server.client() for _ in range(12)]
         for client in clients:
             assert client.ask("/v1/health").status == 200
-        assert metric(clients[-1], "drapps_serve_connections") <= 5
+        while metric(clients[-1], "drapps_serve_connections") > 5:  # it closes them in its own time
+            time.sleep(0.01)
 
 
 def test_a_reader_that_stops_reading_costs_little(root):

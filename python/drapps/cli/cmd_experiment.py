@@ -11,6 +11,7 @@ EXPERIMENTS = {
     "ahead": ("are batches ready when they are needed, without a larger buffer than necessary?", "ahead.ahead_command"),
     "monitor": ("does the monitor read the machine correctly, and what does it cost?", "monitor.monitor_command"),
     "planted": ("does `drapps profile` find planted bottlenecks?", "planted"),
+    "serve": ("how fast, how fair and how steady is `drapps serve`?", "sophon.server"),
     "storage": ("what do shards, codecs and the planner gain?", "storage.storage_command"),
     "testbed": ("run a server and a client with a slow link between them", "testbed.testbed_command"),
 }

@@ -1,0 +1,1 @@
+"""Selective preprocessing next to the storage: the experiments around `drapps serve`."""
