@@ -7,5 +7,6 @@ continue.
 planted.py is `drapps experiment planted`: plants.py lists the bottlenecks, planted_case.py runs one, remedies.py
 removes it and measures again.
 ahead/ is `drapps experiment ahead`, monitor/ is `drapps experiment monitor`.
-storage/ is `drapps experiment storage`, testbed/ is `drapps experiment testbed`.
+storage/ is `drapps experiment storage`, testbed/ is `drapps experiment testbed`, sophon/server.py is `drapps experiment
+serve`.
 """

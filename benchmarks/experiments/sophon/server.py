@@ -27,6 +27,7 @@ from drapps.printing import print_table
 
 PROGRAM = Path(drapps.__file__).parent / "drapps-serve"
 NGINX = """
+{user}
 worker_processes {workers};
 pid {folder}/nginx.pid;
 error_log {folder}/nginx.err;
@@ -92,7 +93,9 @@ def nginx(root, folder, workers, log):
     """The port of an nginx with the same files."""
     port = free_port()
     where = f"{folder}/nginx.log" if log else "off"
-    (folder / "nginx.conf").write_text(NGINX.format(workers=workers, folder=folder, port=port, root=root, log=where))
+    user = "user root;" if os.getuid() == 0 else ""  # else root's nginx could not read folders of root alone
+    (folder / "nginx.conf").write_text(NGINX.format(
+        user=user, workers=workers, folder=folder, port=port, root=root, log=where))  # fmt: skip
     process = subprocess.Popen(["nginx", "-e", folder / "nginx.err", "-c", folder / "nginx.conf"])
     try:
         for _ in range(200):
