@@ -13,8 +13,8 @@
  *     POST /v1/sets/NAME/samples         samples after some of their ops, as a stream of frames
  *     GET  /metrics                      for Prometheus
  *
- * Ops have a CPU budget, which clients share fairly.  Without CPU time left a sample is sent as it is stored, never
- * delayed and never refused: the client then runs all ops by itself.  docs/serve.md is the guide.
+ * Ops have a CPU budget, which clients share fairly.  A sample for which there is no CPU time is sent as it is stored,
+ * never refused: the client then runs all ops by itself.  docs/serve.md is the guide.
  */
 #ifndef DRAPPS_SERVE_H
 #define DRAPPS_SERVE_H

@@ -337,6 +337,8 @@ dr_status dr_serve_start(const char *root, const dr_serve_options *options, dr_s
         memcpy(&o, options, DR_MIN(options->size, sizeof o));
         o.size = sizeof o;
     }
+    if (!root || !*root)
+        return dr__fail(err, DR_ERR_ARG, "dr_serve_start: needs a folder");
     DR_TRY(dr__http_load("serve", err));
     DR_TRY(check(&o, err));
     dr_serve *s = dr__alloc_zero(1, sizeof *s);

@@ -25,8 +25,12 @@ enum {
     MOST_TENANTS = 1000,  /* idle ones are forgotten beyond that */
     MOST_THREADS = 256,
     OPS_NICE = 10,
-    LEARN_AFTER = 64, /* samples before their times are predicted */
+    LEARN_AFTER = 64,      /* samples before their times are predicted */
+    BUSY_BYTES = 64 << 10, /* made for a tenant and not sent: its connections have enough to do */
+    BUSY_READS = 2,        /* entries for each reader, likewise */
 };
+
+#define RETRY_NS 2000000ull /* a tenant without CPU time is looked at again */
 
 #define ACTIVE_NS 1000000000ull /* a tenant without work for so long gets no CPU time */
 
@@ -44,6 +48,7 @@ typedef struct tenant {
     double used[N_CLASSES];                            /* CPU seconds of ops, bytes of reads */
     int n_jobs;
     uint64_t n_open[N_CLASSES]; /* entries to begin, or begun */
+    uint64_t waiting_bytes;     /* made, and not taken yet */
     uint64_t last_ops_ns;
 } tenant;
 
@@ -212,12 +217,32 @@ static dr__job *runnable(const tenant *t, int class)
     return j;
 }
 
-static tenant *choose_tenant(dr__jobs *jobs, int class)
+static bool may_run(const dr__jobs *jobs, const dr__job *j, uint64_t now_ns)
+{
+    return now_ns < j->deadline_ns && dr__budget_may(&jobs->budget, &j->tenant->account);
+}
+
+/* Whether the ops of a tenant without CPU time can wait for it, because its connections are busy anyway: more samples
+ * as they are stored would not reach it any sooner. */
+static bool can_wait(const dr__jobs *jobs, const tenant *t, uint64_t now_ns)
+{
+    const dr__job *j = runnable(t, OPS);
+    return now_ns < j->deadline_ns && !may_run(jobs, j, now_ns) &&
+           (t->waiting_bytes >= BUSY_BYTES || t->n_open[READS] >= (uint64_t)jobs->o.n_readers * BUSY_READS);
+}
+
+/* *waits: tenants were passed over that can wait. */
+static tenant *choose_tenant(const dr__jobs *jobs, int class, uint64_t now_ns, bool *waits)
 {
     tenant *best = NULL;
-    for (tenant *t = jobs->tenants; t; t = t->next)
-        if (runnable(t, class) && (!best || t->used[class] < best->used[class]))
+    for (tenant *t = jobs->tenants; t; t = t->next) {
+        if (!runnable(t, class) || (best && t->used[class] >= best->used[class]))
+            continue;
+        if (class == OPS && can_wait(jobs, t, now_ns))
+            *waits = true;
+        else
             best = t;
+    }
     return best;
 }
 
@@ -242,17 +267,13 @@ static void to_readers(dr__jobs *jobs, dr__job *j, uint32_t entry, outcome why)
     dr__cond_signal(&jobs->work[READS]);
 }
 
-static bool may_run(const dr__jobs *jobs, const dr__job *j, uint64_t now_ns)
-{
-    return now_ns < j->deadline_ns && dr__budget_may(&jobs->budget, &j->tenant->account);
-}
-
-/* An entry of ops whose tenant has CPU time.  Those that have none go to the readers. */
-static bool choose_ops(dr__jobs *jobs, task *out)
+/* An entry of ops whose tenant has CPU time.  Those whose tenant has none, and cannot wait for it, go to the readers.
+ */
+static bool choose_ops(dr__jobs *jobs, task *out, bool *waits)
 {
     const uint64_t now_ns = dr__now_ns();
     refill(jobs, now_ns);
-    for (tenant *t; (t = choose_tenant(jobs, OPS)) != NULL;) {
+    for (tenant *t; (t = choose_tenant(jobs, OPS, now_ns, waits)) != NULL;) {
         *out = next_entry(t, OPS);
         if (may_run(jobs, out->job, now_ns))
             return true;
@@ -264,7 +285,8 @@ static bool choose_ops(dr__jobs *jobs, task *out)
 
 static bool choose_reads(dr__jobs *jobs, task *out)
 {
-    tenant *t = choose_tenant(jobs, READS);
+    bool waits = false;
+    tenant *t = choose_tenant(jobs, READS, 0, &waits);
     if (t)
         *out = next_entry(t, READS);
     return t != NULL;
@@ -303,6 +325,7 @@ static bool is_over(dr__jobs *jobs, dr__job *j)
     jobs->n_jobs--;
     jobs->n_entries -= j->request.n_entries - j->n_done;
     jobs->waiting_bytes -= j->waiting_bytes;
+    j->tenant->waiting_bytes -= j->waiting_bytes;
     return true;
 }
 
@@ -313,6 +336,7 @@ static void add_chunk(dr__jobs *jobs, dr__job *j, chunk *c)
     j->last = &c->next;
     j->waiting_bytes += c->bytes.n;
     jobs->waiting_bytes += c->bytes.n;
+    j->tenant->waiting_bytes += c->bytes.n;
 }
 
 /* An entry is made, or can never be: without memory for a frame the answer breaks off. */
@@ -422,8 +446,11 @@ static void ops_task(dr__jobs *jobs, dr__maker *maker, const task *t)
 static bool next_task(dr__jobs *jobs, int class, dr__maker *maker, task *out)
 {
     pthread_mutex_lock(&jobs->lock);
-    while (!jobs->stopping && !(class == OPS ? choose_ops(jobs, out) : choose_reads(jobs, out)))
-        dr__cond_wait(&jobs->work[class], &jobs->lock, UINT64_MAX);
+    for (bool waits = false; !jobs->stopping; waits = false) {
+        if (class == OPS ? choose_ops(jobs, out, &waits) : choose_reads(jobs, out))
+            break;
+        dr__cond_wait(&jobs->work[class], &jobs->lock, waits ? dr__now_ns() + RETRY_NS : UINT64_MAX);
+    }
     maker->most_cost = most_cost(jobs);
     const bool go = !jobs->stopping;
     pthread_mutex_unlock(&jobs->lock);
@@ -629,6 +656,7 @@ dr__take dr__job_take(dr__job *j, void *out, size_t room, size_t *n)
     const bool was_full = is_full(j);
     j->waiting_bytes -= c->bytes.n;
     jobs->waiting_bytes -= c->bytes.n;
+    j->tenant->waiting_bytes -= c->bytes.n;
     for (int k = 0; was_full && !is_full(j) && k < N_CLASSES; k++)
         dr__cond_broadcast(&jobs->work[k]);
     pthread_mutex_unlock(&jobs->lock);

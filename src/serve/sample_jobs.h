@@ -2,8 +2,9 @@
  *
  * A job is one request.  Its entries are of two classes: those that run ops, and those that only read.  Each class has
  * threads of its own, so that reads never wait for ops; those of ops have a lower priority.  The threads of a class
- * take an entry of the tenant that got least so far.  Ops run while their tenant's account has CPU time (cpu_budget.h);
- * an entry whose turn comes without is handed to the readers, which send the sample as it is stored.
+ * take an entry of the tenant that got least so far.  Ops run while their tenant's account has CPU time (cpu_budget.h).
+ * An entry whose turn comes without is handed to the readers, which send the sample as it is stored, unless the
+ * tenant's connections are busy anyway: then it waits for CPU time.
  *
  * What is made waits in the job until its consumer takes it.  A job that has much waiting gets no turn, so a slow
  * client costs a bounded amount of memory.

@@ -236,6 +236,31 @@ static void what_waits_is_bounded(void **state)
     assert_int_equal(stats().waiting_bytes, 0);
 }
 
+/* Without CPU time, ops wait while the tenant's connections have enough to send, and no longer. */
+static void ops_wait_while_connections_are_busy(void **state)
+{
+    (void)state;
+    consumer reads, ops;
+    begin_jobs(1e-4, 2);
+    assert_ok(begin_job(&reads, "a", 200, 0, false));
+    while (stats().entries)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    assert_true(stats().waiting_bytes > 64 << 10);
+    assert_ok(begin_job(&ops, "a", 20, 2, false));
+    nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL); /* a chance to send them as they are stored */
+    assert_int_equal(stats().shed, 0);
+    assert_true(stats().entries > 0);
+    dr__text all = take_all(&reads, 65536);
+    check_frames(&all, 200);
+    dr__free(all.text);
+    all = take_all(&ops, 65536);
+    assert_int_equal(check_frames(&all, 20) + stats().shed, 20);
+    assert_true(stats().shed > 0);
+    dr__free(all.text);
+    dr__job_end(&reads.job);
+    dr__job_end(&ops.job);
+}
+
 static void jobs_end_at_any_time(void **state)
 {
     (void)state;
@@ -303,6 +328,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ops_that_cannot_run_are_sent_as_stored, begin, end),
         cmocka_unit_test_setup_teardown(no_tenant_waits_for_another, begin, end),
         cmocka_unit_test_setup_teardown(what_waits_is_bounded, begin, end),
+        cmocka_unit_test_setup_teardown(ops_wait_while_connections_are_busy, begin, end),
         cmocka_unit_test_setup_teardown(jobs_end_at_any_time, begin, end),
         cmocka_unit_test_setup_teardown(a_whole_job_is_told_once, begin, end),
         cmocka_unit_test_setup_teardown(a_tenant_has_so_many_jobs, begin, end),
