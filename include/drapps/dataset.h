@@ -40,6 +40,9 @@ typedef struct dr_read_options {
     double timeout_s;         /* of one request to a remote source, in seconds; 0: the source's own.  Local files ignore
                                  it */
     const char *credentials;  /* for a remote source; NULL: none.  Local files refuse them: DR_ERR_UNSUPPORTED */
+    bool (*interrupted)(void *user); /* asked now and then while opening waits for a server; true: it is given up with
+                                        DR_ERR_CANCELLED.  NULL: nobody */
+    void *user;                      /* handed to it */
 } dr_read_options;
 
 /**

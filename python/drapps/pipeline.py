@@ -462,11 +462,12 @@ for _name, _function in make_functions(__name__, method=True).items():
 
 
 def read(path, *, format="auto", root=None, extensions=None, path_column=None, label_column=None, mask_column=None,
-         labels=None, index=True):  # fmt: skip
+         labels=None, index=True, timeout=None, credentials=None):  # fmt: skip
     """Return a pipeline over a folder, a file list, tar shards, or a Python list of image files.
 
     path: a folder with one folder per class, a flat folder, a list (text, CSV or JSON lines), a tar file, a pattern or
-        range of tar files ("train-{000..099}.tar"), or a Python list of image files.
+        range of tar files ("train-{000..099}.tar"), or a Python list of image files.  Each may be a URL: http://,
+        https:// or s3:// (docs/remote.md).
     format: "auto", or a name that `drapps info` lists.
     root: for lists, the folder that relative paths start from.
     extensions: file name extensions to read from a folder, with the dot; default: those of torchvision's ImageFolder,
@@ -474,12 +475,14 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
     path_column, label_column, mask_column: for lists with columns; a mask is a second file of a sample.
     labels: for a Python list of files, one number per file, or one file per file (a mask, a volume of labels).
     index: save listings and tar indexes, and use saved ones.
+    timeout: of remote data: seconds that a request may take, tries included; None: 300.  Local files ignore it.
+    credentials: of remote data: a token or "USER:PASSWORD" (http, https), the name of a profile or "anonymous" (s3).
 
     >>> drapps.read(folder).decode().resize(64)  # doctest: +ELLIPSIS
     drapps.read('...').decode().resize(size=64)
     """
     options = {"format": format, "root": root, "path_column": path_column, "label_column": label_column}
-    options.update(mask_column=mask_column, use_index=index)
+    options.update(mask_column=mask_column, use_index=index, timeout=_timeout(timeout), credentials=credentials)
     if extensions is not None:
         options["extensions"] = (extensions,) if isinstance(extensions, str) else tuple(extensions)
     if isinstance(path, (str, bytes, os.PathLike)):
@@ -489,6 +492,14 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
     if not hasattr(path, "__iter__"):
         raise _core.ArgumentError(f"read: path must be a path or a list of files, got {path!r}")
     return Pipeline(_read_files(list(path), labels, options))
+
+
+def _timeout(seconds):
+    if seconds is None:
+        return 0.0
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < 1e9:
+        raise _core.ArgumentError(f"read: timeout must be a positive number of seconds or None, got {seconds!r}")
+    return float(seconds)
 
 
 def _extensions(kind):
@@ -512,7 +523,7 @@ def _other_reader(path):
         return "for COCO annotations use drapps.read_coco(annotations, root)"
     if path.endswith(_extensions("volume")) and os.path.isfile(path):
         return f"for volumes give a list of files: drapps.read([{path!r}]).decode_volume()"
-    if path.lower().endswith(_extensions("image")) and os.path.isfile(path):
+    if path.lower().endswith(_extensions("image")) and (_is_url(path) or os.path.isfile(path)):
         return f"for images give a list of files: drapps.read([{path!r}]).decode()"
     volumes = _extensions("volume")
     for folder, _, names in os.walk(path):
@@ -532,8 +543,13 @@ def _where(path):
     return None if os.path.isabs(path) else f"the current folder is {os.getcwd()}"
 
 
+def _is_url(path):
+    return "://" in path and path.partition("://")[0].isalnum()
+
+
 def _absolute(path):
-    return os.path.abspath(os.fsdecode(path))
+    path = os.fsdecode(path)
+    return path if _is_url(path) else os.path.abspath(path)
 
 
 def _read_files(paths, labels, options):
@@ -554,6 +570,9 @@ def _read_files(paths, labels, options):
             listing.write(json.dumps(row, ensure_ascii=False) + "\n")
         listing.flush()
         name = counted(len(paths), "file")
+        first = os.fsdecode(paths[0])
+        if _is_url(first):  # credentials are for its server
+            options = {**options, "root": first.rpartition("/")[0]}
         try:
             return _core.open_dataset(listing.name, **{**options, "format": "list", "use_index": False, "name": name})
         except _core.Error as error:

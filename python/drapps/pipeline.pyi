@@ -621,6 +621,8 @@ def read(
     mask_column: str | None = ...,
     labels: Sequence[int] | Sequence[str | os.PathLike[str]] | None = ...,
     index: bool = ...,
+    timeout: float | None = ...,
+    credentials: str | None = ...,
 ) -> Pipeline: ...
 def from_arrays(
     arrays: Mapping[str, Any] | None = ..., /, *, kinds: Mapping[str, str] | None = ..., **fields: Any

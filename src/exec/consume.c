@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "exec/exec.h"
+#include "source/transfer.h"
 
 void dr__exec_fail(dr__exec *e, const dr_error *err)
 {
@@ -162,8 +163,10 @@ static bool work_in_caller(dr__exec *e)
     dr__pool_unlock();
     if (!e->caller.bench)
         e->caller.bench = dr__workbench_new();
+    const atomic_bool *before = dr__transfer_watch(&e->run.abandoned);
     if (e->caller.bench)
         dr__claim_work(e, &claim, e->caller.bench);
+    dr__transfer_watch(before);
     dr__pool_lock();
     if (!e->caller.bench) {
         dr_error err;
@@ -264,6 +267,7 @@ dr_status dr__exec_next(dr__exec *e, int timeout_ms, dr_batch **out, dr_error *e
 
 void dr__exec_stop(dr__exec *e)
 {
+    atomic_store(&e->run.abandoned, true);
     dr__pool_lock();
     e->run.running = false;
     atomic_store(&e->abandoned, true);
@@ -294,6 +298,7 @@ static void begin(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_bat
     e->consumers.times = (dr__consumer_times){ 0 }; /* time before this epoch is not a step */
     e->staging.deferred_ns = e->consumers.unserved_ns = 0;
     e->run.failed = e->run.cancelled = e->staging.off = false;
+    atomic_store(&e->run.abandoned, false);
     json_decref(e->bad.unreported);
     e->bad.unreported = NULL;
     e->order.complete = !e->o.pushed_order;

@@ -137,6 +137,7 @@ typedef struct dr__progress {
 typedef struct dr__run {
     bool running;
     bool cancelled;
+    atomic_bool abandoned; /* it was stopped or cancelled: requests to servers need not be waited for; no lock */
     bool failed;
     dr_error error; /* valid if failed */
     int active;     /* claims that workers hold */

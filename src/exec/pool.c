@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "exec/exec.h"
+#include "source/transfer.h"
 
 enum { MAX_CLAIMS_IN_A_ROW = 4 }; /* for a loader of priority 1 */
 
@@ -233,10 +234,12 @@ static void run_claim(worker *w, dr__exec *e, dr__claim *claim)
 {
     const bool reads = w->team->reads;
     dr__pool_unlock();
+    dr__transfer_watch(&e->run.abandoned);
     if (reads)
         dr__read_ahead_work(e, claim, w->bench);
     else
         dr__claim_work(e, claim, w->bench);
+    dr__transfer_watch(NULL);
     const uint64_t cpu = dr__thread_cpu_ns(), used = cpu - w->cpu_ns;
     w->cpu_ns = cpu;
     atomic_fetch_add(&e->stats.cpu_ns, used);

@@ -1,5 +1,6 @@
 /* dataset.c: what all data sets share: counting, fields, classes, and opening a path by the format that fits. */
 #include "format/dataset_internal.h"
+#include "source/transfer.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -251,6 +252,20 @@ static dr_status choose(const char *path, const char *name, const dr_format_def 
     return no_format(path, err);
 }
 
+/* What finds out the format, or expands patterns, has no options. */
+static dr_status open_with(const char *path, const dr_read_options *o, dr_dataset **out, dr_error *err)
+{
+    const dr__source_options options = dr__source_options_of(o), *before = dr__source_assume(&options);
+    const dr_format_def *format;
+    dr__transfer_ask(o->interrupted, o->user);
+    dr_status status = choose(path, o->format, &format, err);
+    if (status == DR_OK)
+        status = format->open(path, o, out, err);
+    dr__source_assume(before);
+    dr__transfer_ask(NULL, NULL);
+    return status;
+}
+
 dr_status dr_dataset_open(const char *path, const dr_read_options *options, dr_dataset **out, dr_error *err)
 {
     if (!path || !*path || !out)
@@ -261,10 +276,10 @@ dr_status dr_dataset_open(const char *path, const dr_read_options *options, dr_d
         memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
         o.size = sizeof o;
     }
-    const dr_format_def *format;
     *out = NULL;
-    DR_TRY(choose(path, o.format, &format, err));
-    DR_TRY(format->open(path, &o, out, err));
+    if (!(o.timeout_s >= 0 && o.timeout_s < 1e9))
+        return dr__fail(err, DR_ERR_ARG, "timeout_s must be from 0 to 1e9 seconds, got %g", o.timeout_s);
+    DR_TRY(open_with(path, &o, out, err));
     char *name = o.name ? dr__strdup(o.name) : NULL;
     if (o.name && !name) {
         dr_dataset_unref(out);

@@ -448,6 +448,7 @@ void dr_loader_cancel(dr_loader *l)
 {
     if (dr__loader_check(l, NULL) != DR_OK)
         return;
+    atomic_store(&l->exec.run.abandoned, true);
     dr__pool_lock();
     l->exec.run.cancelled = true;
     dr__cond_broadcast(&l->exec.changed);

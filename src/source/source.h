@@ -90,6 +90,9 @@ typedef struct dr_source_def {
 
     /* --- a directory; NULL where the source has none --- */
 
+    /* In get, get_range and stat of a remote source, and in stat of local files, `dir` may be NULL: `path` is then a
+     * whole name, which depends on no directory.  It may be one, too, where there is a directory. */
+
     /* Opens a directory.  Fills *out but for def and name.  A NULL name stands for no directory: relative paths then
      * start where the process is at the moment of each call. */
     dr_status (*open_dir)(const char *name, const dr__source_options *options, dr__source_dir **out, dr_error *err);
@@ -126,7 +129,7 @@ struct dr__source_dir {
 };
 
 extern const dr_source_def *const dr__source_table[]; /* NULL ends it */
-extern const dr_source_def dr__source_file;
+extern const dr_source_def dr__source_file, dr__source_http, dr__source_https;
 
 /* The row that a name goes to; NULL: this build has no source for its scheme. */
 const dr_source_def *dr__source_def_of(const char *name);
@@ -137,6 +140,12 @@ bool dr__source_is_remote(const char *name);
 /* The name by which an object is known wherever the process is: the real path of a local file, a remote name as it is.
  * False: there is no such file, or the text is too long for `size`. */
 bool dr__source_real_name(const char *name, char *text, size_t size);
+
+/* Until the next call, calls of this thread that get no options of their own, and read from a remote source, use these
+ * (borrowed; NULL: none, as at first): those of the data set that is being opened, while it is found out what it is.
+ * Returns what was set before. */
+const dr__source_options *dr__source_assume(const dr__source_options *options);
+const dr__source_options *dr__source_assumed(void); /* never NULL */
 
 /* The facts of a name, without a handle of its directory. */
 dr_status dr__source_stat(const char *name, dr__source_facts *facts, dr_error *err);

@@ -9,10 +9,32 @@
 
 const dr_source_def *const dr__source_table[] = {
     &dr__source_file,
+    &dr__source_http,
+    &dr__source_https,
     NULL,
 };
 
 static const dr__source_options no_options;
+
+static _Thread_local const dr__source_options *assumed;
+
+const dr__source_options *dr__source_assume(const dr__source_options *options)
+{
+    const dr__source_options *before = assumed;
+    assumed = options;
+    return before;
+}
+
+const dr__source_options *dr__source_assumed(void)
+{
+    return assumed ? assumed : &no_options;
+}
+
+/* Of a call without options: local files need none, and refuse what is meant for others. */
+static const dr__source_options *options_for(const dr_source_def *def)
+{
+    return def->remote ? dr__source_assumed() : &no_options;
+}
 
 /* Length of "scheme" in "scheme://..."; 0: a plain path. */
 static size_t scheme_length(const char *name)
@@ -68,7 +90,7 @@ dr_status dr__source_open(const char *name, const dr__source_options *options, d
     char *copy = dr__strdup(name);
     if (!copy)
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", name);
-    dr_status status = def->open(name, options ? options : &no_options, out, err);
+    dr_status status = def->open(name, options ? options : options_for(def), out, err);
     if (status != DR_OK) {
         dr__free(copy);
         return status;
@@ -111,7 +133,7 @@ dr_status dr__source_dir_open(const char *name, const dr__source_options *option
     char *copy = dr__strdup(name ? name : ".");
     if (!copy)
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", name ? name : ".");
-    dr_status status = def->open_dir(name, options ? options : &no_options, out, err);
+    dr_status status = def->open_dir(name, options ? options : options_for(def), out, err);
     if (status != DR_OK) {
         dr__free(copy);
         return status;
@@ -129,7 +151,7 @@ static dr_status read_into(dr__source *source, uint64_t offset, uint64_t n, dr__
     return memory ? dr__source_read_at(source, memory, (size_t)n, offset, got, err) : status;
 }
 
-/* A name with a scheme does not depend on the directory: it is opened as an object of its own. */
+/* A source without directories: the object is opened. */
 static dr_status get_object(const char *name, dr__source_target *target, size_t *size, dr_error *err)
 {
     dr__source *source;
@@ -156,18 +178,34 @@ static dr_status get_object_range(const char *name, uint64_t version, uint64_t o
     return status;
 }
 
+/* The def that a path below a directory goes to: a name with a scheme does not depend on the directory, which then
+ * serves only where it is of the same source. */
+static dr_status find_below(dr__source_dir **dir, const char *path, const dr_source_def **def, dr_error *err)
+{
+    *def = (*dir)->def;
+    if (!scheme_length(path))
+        return DR_OK;
+    DR_TRY(find(path, def, err));
+    if ((*dir)->def != *def)
+        *dir = NULL;
+    return DR_OK;
+}
+
 dr_status dr__source_dir_get(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size,
                              dr_error *err)
 {
-    return scheme_length(path) ? get_object(path, target, size, err) : dir->def->get(dir, path, target, size, err);
+    const dr_source_def *def;
+    DR_TRY(find_below(&dir, path, &def, err));
+    return def->get ? def->get(dir, path, target, size, err) : get_object(path, target, size, err);
 }
 
 dr_status dr__source_dir_get_range(dr__source_dir *dir, const char *path, uint64_t version, uint64_t offset,
                                    size_t size, dr__source_target *target, size_t *got, dr_error *err)
 {
-    if (scheme_length(path))
-        return get_object_range(path, version, offset, size, target, got, err);
-    return dir->def->get_range(dir, path, version, offset, size, target, got, err);
+    const dr_source_def *def;
+    DR_TRY(find_below(&dir, path, &def, err));
+    return def->get_range ? def->get_range(dir, path, version, offset, size, target, got, err)
+                          : get_object_range(path, version, offset, size, target, got, err);
 }
 
 dr_status dr__source_stat(const char *name, dr__source_facts *facts, dr_error *err)
@@ -175,7 +213,7 @@ dr_status dr__source_stat(const char *name, dr__source_facts *facts, dr_error *e
     const dr_source_def *def;
     dr__source *source;
     DR_TRY(find(name, &def, err));
-    if (def == &dr__source_file)
+    if (def->stat)
         return def->stat(NULL, name, facts, err);
     DR_TRY(dr__source_open(name, NULL, &source, err));
     *facts = source->facts;
@@ -185,7 +223,9 @@ dr_status dr__source_stat(const char *name, dr__source_facts *facts, dr_error *e
 
 dr_status dr__source_dir_stat(dr__source_dir *dir, const char *path, dr__source_facts *facts, dr_error *err)
 {
-    return scheme_length(path) ? dr__source_stat(path, facts, err) : dir->def->stat(dir, path, facts, err);
+    const dr_source_def *def;
+    DR_TRY(find_below(&dir, path, &def, err));
+    return dir ? def->stat(dir, path, facts, err) : dr__source_stat(path, facts, err);
 }
 
 dr_status dr__source_dir_list(dr__source_dir *dir, const char *path, dr__source_lister *lister, dr_error *err)

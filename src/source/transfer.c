@@ -19,6 +19,17 @@ const atomic_bool *dr__transfer_watch(const atomic_bool *cancel)
     return before;
 }
 
+static _Thread_local struct {
+    bool (*interrupted)(void *user);
+    void *user;
+} asked;
+
+void dr__transfer_ask(bool (*interrupted)(void *user), void *user)
+{
+    asked.interrupted = interrupted;
+    asked.user = user;
+}
+
 #ifdef DR_HAVE_CURL
 
 #include <stdio.h>
@@ -45,14 +56,20 @@ static void name_of(const dr__transfer_request *q, char *text, size_t size)
 
 static bool is_cancelled(void)
 {
-    return watched && atomic_load(watched);
+    return (watched && atomic_load(watched)) || (asked.interrupted && asked.interrupted(asked.user));
 }
 
 /* lock, released meanwhile */
 static void wait_for_job(dr__job *j)
 {
-    dr__cond_wait(&j->changed, dr__transfer_mutex(), watched ? dr__now_ns() + LOOK_NS : UINT64_MAX);
-    if (is_cancelled() && !j->cancelled) {
+    const bool looks = (watched || asked.interrupted) && !j->cancelled;
+    const bool woken = dr__cond_wait(&j->changed, dr__transfer_mutex(), looks ? dr__now_ns() + LOOK_NS : UINT64_MAX);
+    if (woken || !looks || j->status != DR_AGAIN)
+        return;
+    dr__transfer_unlock();
+    const bool cancelled = is_cancelled();
+    dr__transfer_lock();
+    if (cancelled) {
         j->cancelled = true;
         dr__transfer_wake();
     }

@@ -81,8 +81,9 @@ typedef struct dr__transfer_sink {
  * `reserve` of the target is called by another thread, while the caller waits.  reply may be NULL.
  *
  * DR_ERR_NOT_FOUND for 404 and 410; DR_ERR_STATE for an object that has another version than asked for;
- * DR_ERR_CANCELLED where dr__transfer_watch's flag was set; DR_ERR_UNSUPPORTED where there is no libcurl, or the server
- * has no ranges; DR_ERR_ARG for a bad URL; else DR_ERR_IO.  Messages name the object, the host, and what was tried. */
+ * DR_ERR_CANCELLED where dr__transfer_watch or dr__transfer_ask says so; DR_ERR_UNSUPPORTED where there is no libcurl,
+ * or the server has no ranges; DR_ERR_ARG for a bad URL; else DR_ERR_IO.  Messages name the object, the host, and what
+ * was tried. */
 dr_status dr__transfer_run(const dr__transfer_request *request, dr__source_target *target, dr__transfer_reply *reply,
                            dr_error *err);
 
@@ -95,6 +96,10 @@ dr_status dr__transfer_stream(const dr__transfer_request *request, dr__transfer_
 /* While *cancel is true, calls in this thread end soon with DR_ERR_CANCELLED.  NULL: none, as at first.  Returns what
  * was set before. */
 const atomic_bool *dr__transfer_watch(const atomic_bool *cancel);
+
+/* While calls in this thread wait, they ask `interrupted` some 20 times a second whether to give up with
+ * DR_ERR_CANCELLED.  NULL: nobody, as at first. */
+void dr__transfer_ask(bool (*interrupted)(void *user), void *user);
 
 /* How much may be in flight in the process. */
 typedef struct dr__transfer_limits {

@@ -39,6 +39,16 @@ static int read_texts(PyObject *sequence, const char **out)
     return 0;
 }
 
+/* Ctrl-C while a server is waited for. */
+static bool was_interrupted(void *user)
+{
+    (void)user;
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    const bool interrupted = PyErr_CheckSignals() < 0; /* the exception stays set for open_path */
+    PyGILState_Release(gil);
+    return interrupted;
+}
+
 /* Takes `path`, a bytes object. */
 static PyObject *open_path(core_state *state, PyObject *path, const dr_read_options *options)
 {
@@ -49,24 +59,30 @@ static PyObject *open_path(core_state *state, PyObject *path, const dr_read_opti
     dr_status status = dr_dataset_open(path_text, options, &set, &err);
     PyEval_RestoreThread(gil);
     Py_DECREF(path);
+    if (PyErr_Occurred()) {
+        dr_dataset_unref(&set);
+        return NULL;
+    }
     return status == DR_OK ? core_dataset_wrap(state, set) : raise_open_status(state, status, &err);
 }
 
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "path",         "format",      "root",      "extensions", "path_column",
-                             "label_column", "mask_column", "use_index", "name",       NULL };
+    static char *names[] = { "path",        "format",    "root", "extensions", "path_column", "label_column",
+                             "mask_column", "use_index", "name", "timeout",    "credentials", NULL };
     PyObject *path = NULL, *extensions = NULL;
     const char *extension_texts[MAX_LISTED] = { 0 };
     int use_index = 1;
     dr_read_options options;
     dr_read_defaults(&options);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$sO&O!O&O&O&pO&:open_dataset", names, PyUnicode_FSConverter,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$sO&O!O&O&O&pO&dO&:open_dataset", names, PyUnicode_FSConverter,
                                      &path, &options.format, text_or_none, &options.root, &PyTuple_Type, &extensions,
                                      text_or_none, &options.path_column, text_or_none, &options.label_column,
-                                     text_or_none, &options.mask_column, &use_index, text_or_none, &options.name))
+                                     text_or_none, &options.mask_column, &use_index, text_or_none, &options.name,
+                                     &options.timeout_s, text_or_none, &options.credentials))
         return NULL;
     options.use_index = use_index;
+    options.interrupted = was_interrupted;
     if (extensions && read_texts(extensions, extension_texts) < 0) {
         Py_DECREF(path);
         return NULL;
