@@ -196,8 +196,7 @@ typedef struct dr__exec {
     dr_ledger *ledger; /* costs of samples in earlier passes; NULL: none; owned by the loader */
     dr__replacements replacements;
 
-    dr__stats stats;       /* atomic */
-    atomic_bool abandoned; /* the epoch is stopped: requests that its threads wait for are given up */
+    dr__stats stats; /* atomic */
     dr__budget budget;
     dr__knobs knobs;
     dr__lanes lanes;           /* slow samples, parked */

@@ -7,7 +7,6 @@
 #include "exec/cache_stage.h"
 #include "exec/exec.h"
 #include "exec/offload_stage.h"
-#include "source/transfer.h"
 
 /* Plans the sample whose bytes are in the bench's record: draws, shapes, memory and cost. */
 static dr_status plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
@@ -58,10 +57,8 @@ static void begin_work(const dr__exec *e, dr__job *j)
 static dr_status fetch_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr_status status = DR_OK;
-    const atomic_bool *before = dr__transfer_watch(&e->abandoned);
     if (!dr__cache_lookup(e, bench, j) && !dr__offload_read(e, bench, j, &status, err))
         status = dr__sample_read(bench, e->set, j->ref.id, err);
-    dr__transfer_watch(before);
     return status;
 }
 

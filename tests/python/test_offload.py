@@ -307,6 +307,16 @@ def test_a_loader_that_waits_for_a_dead_server_can_be_closed(own_server):
     assert time.monotonic() - start < 60  # the timeout of a request is five minutes
 
 
+def test_a_server_that_stays_away_ends_the_epoch(own_server):
+    pipe = drapps.read(own_server.url("photos"), timeout=1)
+    with loader_of(pipe, offload="all", prefetch=1, on_bad_sample="skip") as loader:
+        batches = loader.batches()
+        next(batches)
+        own_server.kill()
+        with pytest.raises(drapps.StateError, match=rf"127.0.0.1:{own_server.port}"):
+            list(batches)
+
+
 def test_a_revoked_token_names_server_and_set(root, tmp_path, monkeypatch):
     tokens = tmp_path / "tokens"
     tokens.write_text("me a-secret-of-mine photos\n")
@@ -324,6 +334,7 @@ def test_a_revoked_token_names_server_and_set(root, tmp_path, monkeypatch):
                     list(batches)
                     batches = loader.batches()
         monkeypatch.delenv("DRAPPS_TOKEN")
+        assert drapps.read(server.url("photos"), credentials="another-secret-2").dataset.size == N
         with pytest.raises(drapps.StateError, match="it wants a token"):
             drapps.read(server.url("photos"))
 
