@@ -98,6 +98,7 @@ class Pipeline:
         cache_at: str | int | None = ...,
         adaptive_compression: bool = ...,
         seek_index: Literal["auto", "memory", "off"] = ...,
+        offload: str | int = ...,
         policy: str | None = ...,
         weights: str | Mapping[str, float] | None = ...,
         resource_monitor: Monitor | None = ...,
@@ -161,6 +162,8 @@ def read(
     mask_column: str | None = ...,
     labels: Sequence[int] | Sequence[str | os.PathLike[str]] | None = ...,
     index: bool = ...,
+    timeout: float | None = ...,
+    credentials: str | None = ...,
 ) -> Pipeline: ...
 def from_arrays(
     arrays: Mapping[str, Any] | None = ..., /, *, kinds: Mapping[str, str] | None = ..., **fields: Any

@@ -27,7 +27,7 @@ class RemoteImageFolder(data.Dataset):
     >>> images = RemoteImageFolder(folder)
     >>> image, label = images[0]
     >>> image.mode, images.classes[label]
-    ('RGB', 'cat')
+    ('RGB', 'ant')
     """
 
     def __init__(self, root, transform=None, target_transform=None, *, timeout=None, credentials=None):
