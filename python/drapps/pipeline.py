@@ -476,8 +476,8 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
     labels: for a Python list of files, one number per file, or one file per file (a mask, a volume of labels).
     index: save listings and tar indexes, and use saved ones.
     timeout: of remote data: seconds that a request may take, tries included; None: 300.  Local files ignore it.
-    credentials: of remote data: a token (drapps, http, https) or "USER:PASSWORD" (http, https), the name of a profile or
-        "anonymous" (s3).
+    credentials: of remote data: a token (drapps, http, https) or "USER:PASSWORD" (http, https), the name of a profile
+        or "anonymous" (s3).
 
     >>> drapps.read(folder).decode().resize(64)  # doctest: +ELLIPSIS
     drapps.read('...').decode().resize(size=64)
