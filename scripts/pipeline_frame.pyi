@@ -98,6 +98,7 @@ class Pipeline:
         cache_at: str | int | None = ...,
         adaptive_compression: bool = ...,
         seek_index: Literal["auto", "memory", "off"] = ...,
+        offload: str | int = ...,
         ranges: Literal["auto", "on", "off"] = ...,
         policy: str | None = ...,
         weights: str | Mapping[str, float] | None = ...,
@@ -163,6 +164,8 @@ def read(
     mask_column: str | None = ...,
     labels: Sequence[int] | Sequence[str | os.PathLike[str]] | None = ...,
     index: bool = ...,
+    timeout: float | None = ...,
+    credentials: str | None = ...,
 ) -> Pipeline: ...
 def from_arrays(
     arrays: Mapping[str, Any] | None = ..., /, *, kinds: Mapping[str, str] | None = ..., **fields: Any

@@ -478,7 +478,7 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
 
     path: a folder with one folder per class, a flat folder, a list (text, CSV or JSON lines), a tar file, a pattern or
         range of tar files ("train-{000..099}.tar"), or a Python list of image files.  Each may be a URL: http://,
-        https:// or s3:// (docs/remote.md).
+        https:// or s3:// (docs/remote.md).  drapps://host[:port]/set: a set on a drapps server (docs/offload.md).
     format: "auto", or a name that `drapps info` lists.
     root: for lists, the folder that relative paths start from.
     extensions: file name extensions to read from a folder, with the dot; default: those of torchvision's ImageFolder,
@@ -487,7 +487,8 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
     labels: for a Python list of files, one number per file, or one file per file (a mask, a volume of labels).
     index: save listings and tar indexes, and use saved ones.
     timeout: of remote data: seconds that a request may take, tries included; None: 300.  Local files ignore it.
-    credentials: of remote data: a token or "USER:PASSWORD" (http, https), the name of a profile or "anonymous" (s3).
+    credentials: of remote data: a token (drapps, http, https) or "USER:PASSWORD" (http, https), the name of a profile
+        or "anonymous" (s3).
 
     >>> drapps.read(folder).decode().resize(64)  # doctest: +ELLIPSIS
     drapps.read('...').decode().resize(size=64)

@@ -270,7 +270,6 @@ void dr__exec_stop(dr__exec *e)
     atomic_store(&e->run.abandoned, true);
     dr__pool_lock();
     e->run.running = false;
-    atomic_store(&e->abandoned, true);
     if (!e->consumers.queue)
         dr__consumer_set_state(e, DR__CONSUMER_AWAY);
     dr__cond_broadcast(&e->changed);
@@ -282,7 +281,6 @@ void dr__exec_stop(dr__exec *e)
     dr__pushed_clear(&e->pushed);
     dr__read_ahead_clear(&e->read_ahead);
     dr__lane_clear(&e->lanes);
-    atomic_store(&e->abandoned, false);
     dr__pool_unlock();
 }
 

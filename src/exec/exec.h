@@ -199,8 +199,7 @@ typedef struct dr__exec {
 
     dr__range_stage ranges;
 
-    dr__stats stats;       /* atomic */
-    atomic_bool abandoned; /* the epoch is stopped: requests that its threads wait for are given up */
+    dr__stats stats; /* atomic */
     dr__budget budget;
     dr__knobs knobs;
     dr__lanes lanes;           /* slow samples, parked */

@@ -7,7 +7,6 @@
 #include "exec/cache_stage.h"
 #include "exec/exec.h"
 #include "exec/offload_stage.h"
-#include "source/transfer.h"
 
 /* Whether a sample that failed was read in ranges: it may still be good as a whole. */
 static bool may_read_whole(const dr__workbench *bench, dr_status status)
@@ -68,10 +67,8 @@ static void begin_work(const dr__exec *e, dr__job *j)
 static dr_status fetch_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr_status status = DR_OK;
-    const atomic_bool *before = dr__transfer_watch(&e->abandoned);
     if (!dr__cache_lookup(e, bench, j) && !dr__offload_read(e, bench, j, &status, err))
         status = e->ranges.on ? dr__ranges_read(e, bench, j, err) : dr__sample_read(bench, e->set, j->ref.id, err);
-    dr__transfer_watch(before);
     return status;
 }
 

@@ -325,7 +325,7 @@ const char *dr__codec_explain(const dr__codec_manager *m, const dr__codec_choice
             used += explain_one(m, c, i, text + used, size - used);
     if (used < size)
         snprintf(text + used, size - used, "; reads at %.0f MB/s, unpacking takes %.1f times its CPU time",
-                 dr__codec_bytes_per_s(m, h[c->which].share) * 1e-6, slowdown_of(m));
+                 dr__codec_bytes_per_s(m, m->history[c->class][c->which].share) * 1e-6, slowdown_of(m));
     return text;
 }
 

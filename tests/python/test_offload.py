@@ -307,6 +307,16 @@ def test_a_loader_that_waits_for_a_dead_server_can_be_closed(own_server):
     assert time.monotonic() - start < 60  # the timeout of a request is five minutes
 
 
+def test_a_server_that_stays_away_ends_the_epoch(own_server):
+    pipe = drapps.read(own_server.url("photos"), timeout=1)
+    with loader_of(pipe, offload="all", prefetch=1, on_bad_sample="skip") as loader:
+        batches = loader.batches()
+        next(batches)
+        own_server.kill()
+        with pytest.raises(drapps.StateError, match=rf"127.0.0.1:{own_server.port}"):
+            list(batches)
+
+
 def test_a_revoked_token_names_server_and_set(root, tmp_path, monkeypatch):
     tokens = tmp_path / "tokens"
     tokens.write_text("me a-secret-of-mine photos\n")
@@ -324,6 +334,7 @@ def test_a_revoked_token_names_server_and_set(root, tmp_path, monkeypatch):
                     list(batches)
                     batches = loader.batches()
         monkeypatch.delenv("DRAPPS_TOKEN")
+        assert drapps.read(server.url("photos"), credentials="another-secret-2").dataset.size == N
         with pytest.raises(drapps.StateError, match="it wants a token"):
             drapps.read(server.url("photos"))
 
@@ -412,6 +423,18 @@ def test_a_slow_consumer_needs_no_offload(large):
     assert stats["offload_why"].startswith("not I/O-bound")
 
 
+def test_a_slow_client_needs_no_offload(large):
+    pipe = drapps.read
+    with Server(large) as server:
+        chain = pipe(server.url("set")).decode().random_resized_crop(700).gaussian_blur(9, (1.0, 2.0))
+        with chain.loader(batch_size=16, workers=1, output="numpy") as loader:
+            for _ in range(3):
+                list(loader.batches())
+            stats = loader.stats()
+    assert stats["offload_samples"] == 0
+    assert stats["offload_why"].startswith("not I/O-bound")
+
+
 def test_the_knob_is_the_share_that_is_prepared(server):
     with loader_of(server.url("photos"), offload="all") as loader:
         assert loader.get("offload") == 1
@@ -450,6 +473,51 @@ def test_a_cache_goes_before_offload(server, near, tmp_path):
         stats = loader.stats()
     assert found == near
     assert stats["cache_memory_hits"] > 0 and mean(stats) == 0
+
+
+# --- Python functions and worker processes ---
+
+
+def darker(sample):
+    return {**sample, "image": sample["image"] // 2}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_chains_with_python_functions(server, root, workers):
+    def batches(path):
+        pipe = drapps.read(path).decode().random_resized_crop(32).map(darker)
+        with pipe.loader(batch_size=BATCH, shuffle=True, seed=5, workers=workers, output="numpy") as loader:
+            return [(images.tobytes(), labels.tolist()) for images, labels in loader]
+
+    assert drapps.read(server.url("photos"))[3]["label"] == drapps.read(root / "photos")[3]["label"]  # before the fork
+    assert batches(server.url("photos")) == batches(root / "photos")
+
+
+def test_worker_processes_of_data_loaders(server, root):
+    from op_runner import import_torchvision
+
+    from drapps import DataLoader, RemoteImageFolder
+
+    import_torchvision()
+
+    def batches(path):
+        loader = DataLoader(RemoteImageFolder(path, transform=size_of), BATCH, num_workers=2)
+        return [[row.tolist() for row in batch] for batch in loader]
+
+    assert batches(server.url("photos")) == batches(root / "photos")
+
+
+def size_of(image):
+    return image.width * 1000 + image.height
+
+
+def test_settings_from_a_file(server):
+    pipe = drapps.read(server.url("photos")).decode().random_resized_crop(32)
+    loader = drapps.DRAPPSLoader(pipe, BATCH, {"loader": {"offload": "resize", "num_workers": 1}})
+    assert sum(1 for _ in loader) == N // BATCH
+    assert loader.loader.stats()["offload_samples"] == N
+    with pytest.raises(drapps.ArgumentError, match="offload"):
+        drapps.DRAPPSLoader(pipe, BATCH, {"loader": {"offload": "most"}})
 
 
 # --- the drop-in ---

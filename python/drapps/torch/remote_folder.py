@@ -18,6 +18,7 @@ class RemoteImageFolder(data.Dataset):
     """Images and their classes, on a drapps server.
 
     root: "drapps://host[:port]/set" or "drapps+https://...", or any other path that drapps.read() takes.
+    timeout, credentials: as for drapps.read().
     transform, target_transform: called with each PIL image, and with each label.
 
     Attributes as those of ImageFolder: classes, class_to_idx, samples (key, label), imgs, targets.
@@ -26,10 +27,11 @@ class RemoteImageFolder(data.Dataset):
     >>> images = RemoteImageFolder(folder)
     >>> image, label = images[0]
     >>> image.mode, images.classes[label]
-    ('RGB', 'cat')
+    ('RGB', 'ant')
     """
 
-    def __init__(self, root, transform=None, target_transform=None):
+    def __init__(self, root, transform=None, target_transform=None, *, timeout=None, credentials=None):
+        self._source = {"timeout": timeout, "credentials": credentials}
         self.root, self.transform, self.target_transform = root, transform, target_transform
         self._open()
         fields = [field[0] for field in self.native.fields]
@@ -39,7 +41,7 @@ class RemoteImageFolder(data.Dataset):
         self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
 
     def _open(self):
-        self.native = read(self.root).dataset
+        self.native = read(self.root, **self._source).dataset
         self._reader = None, None
 
     def __len__(self):
