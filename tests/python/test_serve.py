@@ -131,6 +131,32 @@ def test_index(client, root):
     assert path == 0 and tar[offset : offset + size] == stored(root, "val")[0].read_bytes()
 
 
+def test_a_list_tells_its_files(client, root):
+    """Paths of a list start from the folder that is served, and its labels are numbers of the index."""
+    fields = {f["name"]: f["form"] for f in client.ask("/v1/sets/list.csv").json()["fields"]}
+    assert fields == {"image": "file", "label": "number", "key": "key"}
+    index = client.ask("/v1/sets/list.csv/index").body
+    keys = [k.decode() for k in section(index, 2).split(b"\0")[:-1]]
+    assert keys == [f"train/{p.parent.name}/{p.name}" for p in stored(root)]
+    assert numpy.frombuffer(section(index, 5)[8 * N :], "<i8").tolist() == list(range(N))
+    assert client.ask(f"/v1/sets/list.csv/files/{keys[3]}").body == stored(root)[3].read_bytes()
+
+
+def test_a_list_may_not_lead_out(tmp_path):
+    """A list that names files elsewhere: neither they nor their samples are sent."""
+    (tmp_path / "secret.jpg").write_text("secret")
+    data = write_folder(tmp_path / "data" / "train", 3).parent
+    (data / "list.csv").write_text(f"path\n{tmp_path}/secret.jpg\n../secret.jpg\ntrain/ant/000.jpg\n")
+    with Server(data) as server:
+        client = server.client()
+        frames = client.samples("list.csv", [[i, 0, 0, None] for i in range(3)])
+        assert [f.kind for f in frames] == [ERROR, ERROR, SAMPLE]
+        assert all(b"secret" not in f.payload.replace(b"secret.jpg", b"") for f in frames[:2])
+        assert client.samples("list.csv", [[0, 0, 0, None, [[0, 3]]]])[0].kind == ERROR
+        for path in ("../secret.jpg", f"{tmp_path}/secret.jpg"):
+            assert client.ask(f"/v1/sets/list.csv/files/{path}").status == 404
+
+
 # --- files ---
 
 
