@@ -13,6 +13,7 @@ EXPERIMENTS = {
     "planted": ("does `drapps profile` find planted bottlenecks?", "planted"),
     "ranges": ("which part of the bytes do random crops need?", "ranges_command"),
     "serve": ("how fast, how fair and how steady is `drapps serve`?", "sophon.server"),
+    "sophon": ("what does it bring to run ops next to the storage?", "sophon.sophon_command"),
     "storage": ("what do shards, codecs and the planner gain?", "storage.storage_command"),
     "testbed": ("run a server and a client with a slow link between them", "testbed.testbed_command"),
 }
