@@ -144,9 +144,10 @@ class Pipeline:
         seek_points: bool = ...,
         on_bad_sample: Literal["raise", "keep"] = ...,
         check_space: bool = ...,
+        check_images: bool = ...,
         progress: Callable[[dict[str, int]], object] | None = ...,
     ) -> Packed: ...
-    def use(self, folder: str | os.PathLike[str]) -> Pipeline: ...
+    def use(self, folder: str | os.PathLike[str], *, check_source: bool = ...) -> Pipeline: ...
 
     # OPS
 

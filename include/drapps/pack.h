@@ -41,14 +41,19 @@ typedef struct dr_pack_options {
     uint64_t shard_samples; /* a shard has no more samples; 0, the default: any number */
     int workers;            /* threads that make samples; 0, the default: as many as the container allows */
     dr_graph *graph;        /* ops to run before storing; NULL, the default: samples are stored as they are.  Copied */
-    int n_nodes;            /* how many of its first nodes; -1, the default: as many as draw nothing and are worth it */
+    int n_nodes;            /* how many of its first nodes; -1, the default: as many as draw nothing and are
+                               worth it; none, where decoded images would be stored in the size that decoding alone
+                               makes them, and take more than their files */
     const char *codec;      /* what compresses arrays and texts: a spec of drapps/codec.h, "none" (the default), "auto"
                                (what dr_codec_choose takes for the first sample), or one for each field:
                                "image=shuffle+zstd,*=none".  Encoded images and other compressed data stay as they are */
     bool append;            /* add to a set that is there; default false */
     bool seek_points;       /* learn the seek points of JPEGs, which decodes them once; default true */
-    bool keep_bad;          /* store a sample that cannot be made as one that is bad; default false: stop there */
+    bool keep_bad;          /* go on at a sample that is bad: one whose images cannot be decoded keeps its files as they
+                               are, one that cannot be made is stored as bad; default false: stop there */
     bool check_space;       /* refuse to begin where the disk has too little room; default true */
+    bool check_images;      /* decode the images of samples that are stored as they are, so that damaged ones are known;
+                               JPEGs that have seek points are decoded anyway; default true */
 } dr_pack_options;
 
 /**
@@ -97,7 +102,7 @@ typedef struct dr_pack_stats {
     uint64_t resumed_samples;        /* of them, done by an interrupted run */
     uint64_t bytes;                  /* of shards that this call of dr_pack_open has written */
     uint64_t shards;                 /* complete ones, with those that were there before */
-    uint64_t bad;                    /* samples stored as bad ones */
+    uint64_t bad;                    /* bad samples that this call of dr_pack_open has stored */
     uint64_t estimated_bytes;        /* what all shards will take, by a look at a few samples; 0: not known */
     int workers;
 } dr_pack_stats;
@@ -111,6 +116,20 @@ typedef struct dr_pack_stats {
  * @note May be called from any thread.
  */
 DR_API void dr_pack_get_stats(dr_pack *pack, dr_pack_stats *out);
+
+/**
+ * Get a bad sample that was stored (keep_bad).
+ *
+ * @param pack The packing.
+ * @param i    Its number, from 0; of the first 1000.
+ * @param key  Receives its key, which belongs to the packing.
+ * @param why  Receives what is wrong with it, likewise.
+ *
+ * @return DR_OK; DR_END: there are no more.
+ *
+ * @note May be called from any thread.  The texts stay until the packing is closed.
+ */
+DR_API dr_status dr_pack_bad_sample(dr_pack *pack, size_t i, const char **key, const char **why);
 
 /**
  * Close a packing.  One that is not finished leaves its complete shards, to be gone on with; the shard at hand is
@@ -147,9 +166,36 @@ DR_API dr_status dr_dataset_manifest(const dr_dataset *set, char **text, dr_erro
  */
 DR_API dr_status dr_dataset_file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err);
 
+/* What has become of the data that a packed set was made of. */
+typedef struct dr_pack_changes {
+    uint64_t samples; /* that were compared */
+    uint64_t changed; /* that are not what was packed, or cannot be read any more */
+    uint64_t touched; /* that have another time and the same bytes */
+    char names[768];  /* keys of the first few that have changed, with ", " between them */
+} dr_pack_changes;
+
+/**
+ * Compare the samples of one shard of a packed set with those of the data set that it was made of, as that is now.
+ * Samples whose files have the size and time that they had are not read; others are, and are compared by a hash.  What
+ * was found to be the same is remembered beside the shard, where that can be written.
+ *
+ * @param set     A packed set.
+ * @param shard   Number of the shard, from 0.
+ * @param source  The data set.
+ * @param first   Its sample that is the first of the shard.
+ * @param changes What was found is added to it; it begins as zeros.
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK, also where samples have changed; DR_ERR_NOT_FOUND or DR_ERR_FORMAT where the file beside the shard
+ * that remembers the samples is missing or damaged; DR_ERR_ARG where there is no such shard or source has fewer
+ *         samples; DR_ERR_IO or DR_ERR_NOMEM.
+ */
+DR_API dr_status dr_dataset_compare(const dr_dataset *set, size_t shard, const dr_dataset *source, uint64_t first,
+                                    dr_pack_changes *changes, dr_error *err);
+
 /**
  * Check the files of one shard of a packed set: size and checksum of the shard and of its index.  Which samples are
- * damaged is found out by reading them.
+ * damaged is found out by reading them.  And what it remembers of its sources, where that is there.
  *
  * @param set   A packed set.
  * @param shard Number of the shard, from 0.

@@ -157,6 +157,7 @@ PACK = {
     "seek_points": FLAG,
     "on_bad_sample": choices("raise", "keep"),
     "check_space": FLAG,
+    "check_images": FLAG,
 }  # fmt: skip
 
 # The arguments of Pipeline.loader.

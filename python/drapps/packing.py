@@ -6,10 +6,19 @@ from typing import NamedTuple
 
 from drapps import _core
 from drapps.arguments import PACK, check
+from drapps.counted import counted
 from drapps.optable import graph_json
 from drapps.pipeline import Node, Pipeline, read
 
+NAMED = 3  # samples in a message
 POLL_MS = 100  # how often a packing looks for Ctrl-C and shows its progress
+
+
+class BadSample(NamedTuple):
+    """A sample that cannot be decoded, or could not be made."""
+
+    key: str
+    error: str
 
 
 class Packed(NamedTuple):
@@ -20,11 +29,15 @@ class Packed(NamedTuple):
     shards: int  # of the whole set
     bytes: int  # written by this call
     resumed_samples: int  # that an interrupted run had packed before
-    bad: int  # samples that could not be made and were stored as bad ones
+    bad: int  # bad samples that this call stored: as they are, or, where they could not be made, as bad ones
+    bad_samples: tuple  # the first 1000 of them, as BadSample
+    ops: tuple  # names of the ops that were run before storing
+    stored: dict  # {field: in which form}: "files", "uint8 array", "text", "label", with the codec
 
 
 def pack(pipe, folder, *, upto=None, codec=None, name="shard", shard_bytes=512 << 20, shard_samples=None, workers=None,
-         append=False, seek_points=True, on_bad_sample="raise", check_space=True, progress=None):  # fmt: skip
+         append=False, seek_points=True, on_bad_sample="raise", check_space=True, check_images=True,
+         progress=None):  # fmt: skip
     """See Pipeline.pack."""
     given = locals()
     check(PACK, {argument: given[argument] for argument in PACK})
@@ -34,7 +47,7 @@ def pack(pipe, folder, *, upto=None, codec=None, name="shard", shard_bytes=512 <
     packer = _core.open_pack(
         pipe.dataset, folder, graph=graph, n_nodes=n_nodes, name=name, shard_bytes=shard_bytes,
         shard_samples=shard_samples or 0, workers=workers or 0, append=append, seek_points=seek_points,
-        keep_bad=on_bad_sample == "keep", check_space=check_space, codec=_codec(codec),
+        keep_bad=on_bad_sample == "keep", check_space=check_space, codec=_codec(codec), check_images=check_images,
     )  # fmt: skip
     try:
         done = False
@@ -43,9 +56,22 @@ def pack(pipe, folder, *, upto=None, codec=None, name="shard", shard_bytes=512 <
             if progress is not None:
                 progress(packer.stats())
         stats = packer.stats()
+        bad = tuple(BadSample(*row) for row in packer.bad_samples())
     finally:
         packer.close()
-    return Packed(os.fspath(folder), *(stats[key] for key in ("samples", "shards", "bytes", "resumed_samples", "bad")))
+    with open(os.path.join(os.fsdecode(folder), "drapps-set.json"), encoding="utf-8") as file:
+        manifest = json.load(file)
+    ops = tuple(node["op"] for node in json.loads(manifest["prefix"] or "{}").get("nodes", ()))
+    stored = {field["name"]: _form(field) for field in manifest["fields"]}
+    return Packed(os.fspath(folder), *(stats[key] for key in ("samples", "shards", "bytes", "resumed_samples", "bad")),
+                  bad, ops, stored)  # fmt: skip
+
+
+def _form(field):
+    """How a field of a manifest is stored, in words."""
+    kind = {"cls": "label", "key": "key", "npy": f"{field['dtype']} array"}.get(field["stored"])
+    form = kind or ("text" if field["kind"] == "text" else "files")
+    return f"{form}, {field['codec']}" if field["codec"] else form
 
 
 def _codec(codec):
@@ -86,13 +112,15 @@ def manifest_of(dataset):
     return None if text is None else json.loads(text)
 
 
-def use(pipe, folder):
+def use(pipe, folder, check_source=True):
     """See Pipeline.use."""
     packed = read(folder).dataset
     manifest = manifest_of(packed)
     if manifest is None:
         raise _core.ArgumentError(f"use: {os.fsdecode(folder)} is not a packed set, but of the format {packed.format}")
     _check_source(pipe.dataset, packed, manifest)
+    if check_source:
+        _check_samples(pipe.dataset, packed, manifest)
     lossy = [f"{field['name']} by {field['codec']}" for field in manifest["fields"] if field["lossy"]]
     if lossy:
         raise _core.ArgumentError(
@@ -108,6 +136,28 @@ def _check_source(dataset, packed, manifest):
         raise _core.ArgumentError(
             f"use: {packed.name} was packed from other data than {dataset.name} ({dataset.size} samples), or that has "
             f"changed since: from {made}"
+        )
+
+
+def _check_samples(dataset, packed, manifest):
+    """Whether the samples are still those that were packed; a shard at a time, so that Ctrl-C is heard."""
+    first = n = 0
+    names = []
+    for i, shard in enumerate(manifest["shards"]):
+        try:
+            changed, _, named = packed.compare(i, dataset, first)
+        except (_core.FileMissingError, _core.NotFoundError, _core.FormatError) as error:
+            raise _core.ArgumentError(
+                f"use: whether {dataset.name} has changed since {packed.name} was packed is not known ({error}); pack "
+                "it anew, or use it unchecked (check_source=False)"
+            ) from None
+        first, n = first + shard["samples"], n + changed
+        names += [named] if named else []
+    if n:
+        named = ", ".join(", ".join(names).split(", ")[:NAMED]) + (", ..." if n > NAMED else "")
+        raise _core.ArgumentError(
+            f"use: {counted(n, 'sample')} of {dataset.name} changed after {packed.name} was packed: {named}; pack it "
+            "anew into another folder"
         )
 
 

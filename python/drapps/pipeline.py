@@ -409,7 +409,7 @@ class Pipeline(Selecting):
 
     def pack(
         self, folder, *, upto=None, codec=None, name="shard", shard_bytes=512 << 20, shard_samples=None, workers=None,
-        append=False, seek_points=True, on_bad_sample="raise", check_space=True, progress=None,
+        append=False, seek_points=True, on_bad_sample="raise", check_space=True, check_images=True, progress=None,
     ):  # fmt: skip
         """Pack the samples into tar shards, which drapps, WebDataset and tar read; return what was done.
 
@@ -417,7 +417,8 @@ class Pipeline(Selecting):
         same arguments.
 
         upto: the ops that run before storing, once for all epochs: so many of the first ones, or those up to the first
-            of that name; 0: none, files are stored as they are.  None: as many as draw nothing and are worth it.
+            of that name; 0: none, files are stored as they are.  None: as many as draw nothing and are worth it; none
+            where they would store decoded images of full size, which take more than their files.
         codec: of arrays and texts: a codec of `drapps codec list`, {field: codec}, or "auto"; None: none.  Encoded
             images stay as they are.
         name: shards are called NAME-000000.tar, ...
@@ -425,8 +426,10 @@ class Pipeline(Selecting):
         workers: threads; None: as many as the container allows.
         append: add to the set that is there: new shards, and a new generation of the manifest.
         seek_points: learn where the rows of JPEGs begin, so that crops are fast from the first epoch on.
-        on_bad_sample: a sample that cannot be made ends the packing ("raise"), or is stored as a bad one ("keep").
+        on_bad_sample: a sample that cannot be decoded, or made, ends the packing ("raise"), or is stored and named
+            ("keep"): its files as they are, or, where ops run, as a bad sample.
         check_space: refuse to begin where the disk has too little room.
+        check_images: decode images that are stored as they are, so that damaged ones are noticed.
         progress: called now and then with a dict: samples, samples_total, bytes, estimated_bytes, ...
 
         >>> drapps.read(folder).pack("packed").samples
@@ -438,11 +441,14 @@ class Pipeline(Selecting):
 
         return pack(self, folder, upto=upto, codec=codec, name=name, shard_bytes=shard_bytes,
                     shard_samples=shard_samples, workers=workers, append=append, seek_points=seek_points,
-                    on_bad_sample=on_bad_sample, check_space=check_space, progress=progress)  # fmt: skip
+                    on_bad_sample=on_bad_sample, check_space=check_space, check_images=check_images,
+                    progress=progress)  # fmt: skip
 
-    def use(self, folder):
+    def use(self, folder, *, check_source=True):
         """This pipeline over a set that pack() made of it: what was run before storing is left out, the rest draws what
-        it drew.  Fails where the set was made of other data or by other ops.
+        it drew.  Fails where the set was made of other data or by other ops, and where a file changed since.
+
+        check_source: ask for size and time of every file, and read those where they differ; False: trust the names.
 
         >>> augmented = pipe.random_horizontal_flip()
         >>> augmented.pack("decoded").shards  # decode and resize run now, the flip in each epoch
@@ -452,7 +458,7 @@ class Pipeline(Selecting):
         """
         from drapps.packing import use
 
-        return use(self, folder)
+        return use(self, folder, check_source)
 
 
 for _name, _function in make_functions(__name__, method=True).items():

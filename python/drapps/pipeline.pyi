@@ -145,9 +145,10 @@ class Pipeline:
         seek_points: bool = ...,
         on_bad_sample: Literal["raise", "keep"] = ...,
         check_space: bool = ...,
+        check_images: bool = ...,
         progress: Callable[[dict[str, int]], object] | None = ...,
     ) -> Packed: ...
-    def use(self, folder: str | os.PathLike[str]) -> Pipeline: ...
+    def use(self, folder: str | os.PathLike[str], *, check_source: bool = ...) -> Pipeline: ...
 
     def aug_mix(self, severity: int = ..., mixture_width: int = ..., chain_depth: int = ..., alpha: float = ..., all_ops: bool = ..., interpolation: Literal['nearest', 'bilinear'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Several chains of primitives, mixed with each other and the image.

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -181,32 +180,21 @@ void dr__cache_close(dr__exec *e)
 
 /* --- fetching --- */
 
-static uint64_t hash_fields(const dr__record *record)
-{
-    uint64_t h = 0;
-    for (int i = 0; i < record->n_fields; i++) {
-        const dr_view *v = &record->fields[i];
-        size_t bytes = 0;
-        dr__desc_bytes_dense(&v->desc, &bytes);
-        h = XXH3_64bits_withSeed(v->desc.dims, (size_t)v->desc.n_dims * sizeof v->desc.dims[0], h + v->desc.dtype);
-        h = XXH3_64bits_withSeed(v->data, bytes, h);
-    }
-    return h;
-}
-
 /* The key is made of the sample's id and stamp.  Data sets without stamps use a hash of the sample's bytes, which are
  * then read into the bench; *read says so. */
 static bool key_of(const dr__exec *e, dr__workbench *bench, uint64_t id, dr_store_key *key, bool *read)
 {
     uint64_t name[2] = { id, 0 };
+    dr__stamp stamp = { 0 };
     dr_error err = { 0 };
     dr_status status = DR_ERR_UNSUPPORTED;
     if (e->set->def->stamp)
-        status = e->set->def->stamp(e->set, id, &name[1], &err);
+        status = e->set->def->stamp(e->set, id, &stamp, &err);
+    name[1] = stamp.version;
     if (status == DR_ERR_UNSUPPORTED) {
         status = dr__sample_read(bench, e->set, id, &err);
         *read = status == DR_OK;
-        name[1] = status == DR_OK ? hash_fields(&bench->record) : 0;
+        name[1] = status == DR_OK ? dr__record_hash(&bench->record) : 0;
     }
     *key = dr_store_key_of(e->cache->store, name, sizeof name);
     return status == DR_OK;

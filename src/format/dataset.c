@@ -47,7 +47,7 @@ dr__sample_ref dr__dataset_place(const dr_dataset *set, uint64_t seed, uint64_t 
     return set->def->place ? set->def->place(set, seed, epoch, place) : (dr__sample_ref){ .id = place };
 }
 
-dr_status dr__dataset_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+dr_status dr__dataset_stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err)
 {
     if (!set->def->stamp)
         return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: samples have no stamps", set->name);

@@ -66,6 +66,13 @@ typedef struct dr__record_part {
     size_t bytes_cap;
 } dr__record_part;
 
+/* What tells of a sample, without reading it, that it has changed. */
+typedef struct dr__stamp {
+    uint64_t version;  /* of names and dr__source_facts.version: tells it from any other sample, too */
+    uint64_t modified; /* of sizes and times of modification: a copy that kept its times has the same.  Of a remote
+                          object: as version.  0: not known */
+} dr__stamp;
+
 /* One sample as read: the values of the dataset's fields, in their order.  Owned by a worker and reused: memory grows
  * to what large samples need and stays warm.  A value borrows from the record or from the dataset, and is valid
  * until the record's next read. */
@@ -130,8 +137,11 @@ dr_status dr__record_read_file(dr__record *record, dr__source_dir *dir, const ch
 dr_status dr__record_read_files(dr__record *record, dr__source_dir *dir, const char *const *paths, int n, size_t extra,
                                 void **data, size_t *sizes, dr_error *err);
 
-/* The stamp of such a file: a hash of its path and version.  DR_ERR_UNSUPPORTED where the version is not known. */
-dr_status dr__stamp_file(dr__source_dir *dir, const char *path, uint64_t *out, dr_error *err);
+/* The stamp of such a file, the version with its path.  DR_ERR_UNSUPPORTED where the version is not known. */
+dr_status dr__stamp_file(dr__source_dir *dir, const char *path, dr__stamp *out, dr_error *err);
+
+/* A hash of all values: their extents and bytes. */
+uint64_t dr__record_hash(const dr__record *record);
 
 /* Adds the next field: any view; a view of bytes or text that lie in the record or the dataset; a copy of a text; a
  * number.  The copies come from room that was reserved. */
@@ -171,9 +181,9 @@ typedef struct dr_dataset_def {
     /* The sample's key (path relative to the root, tar key, line): into text, cut to size, always terminated. */
     void (*key)(const dr_dataset *set, uint64_t id, char *text, size_t size);
 
-    /* Optional: a number that tells the sample from any other, and from itself after a change, without reading it: of
-     * names, sizes and times.  DR_ERR_UNSUPPORTED, as without it: only its bytes tell. */
-    dr_status (*stamp)(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err);
+    /* Optional: tells the sample from itself after a change, without reading it.  DR_ERR_UNSUPPORTED, as without it:
+     * only its bytes tell. */
+    dr_status (*stamp)(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err);
 
     /* Optional: some ranges of the image's bytes, one behind the other, to `to`; id and version are those of
      * dr__ranged. DR_ERR_STATE where there is another version now. */
@@ -233,7 +243,7 @@ dr_status dr__dataset_read_ranges(const dr__ranged *ranged, uint64_t version, co
 dr__sample_ref dr__dataset_place(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place);
 
 /* def->stamp; DR_ERR_UNSUPPORTED where there is none. */
-dr_status dr__dataset_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err);
+dr_status dr__dataset_stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err);
 
 /* def->file; DR_ERR_NOT_FOUND where there is none; DR_ERR_LIMIT where the name is longer than size. */
 dr_status dr__dataset_file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err);

@@ -55,7 +55,7 @@ static dr_status file(const dr_dataset *set, uint64_t id, int field, char *text,
     return dr__dataset_file_is(set, path, text, size, err);
 }
 
-static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+static dr_status stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err)
 {
     const struct files *f = (const struct files *)set;
     char path[MAX_PATH];

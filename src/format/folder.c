@@ -70,7 +70,7 @@ static void where(const dr_dataset *set, uint64_t id, int field, dr__where *out)
     }
 }
 
-static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+static dr_status stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err)
 {
     const struct folder *f = (const struct folder *)set;
     char path[MAX_PATH];

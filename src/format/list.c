@@ -492,7 +492,7 @@ static void where(const dr_dataset *set, uint64_t id, int field, dr__where *out)
     }
 }
 
-static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+static dr_status stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err)
 {
     const struct list *l = (const struct list *)set;
     char path[MAX_PATH];
@@ -500,10 +500,12 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
     DR_TRY(dr__stamp_file(l->root, path, out, err));
     if (l->mask_column < 0)
         return DR_OK;
-    uint64_t stamps[2] = { *out };
+    dr__stamp mask;
     dr__paths_get(&l->masks, id, path, sizeof path);
-    DR_TRY(dr__stamp_file(l->root, path, &stamps[1], err));
-    *out = XXH3_64bits(stamps, sizeof stamps);
+    DR_TRY(dr__stamp_file(l->root, path, &mask, err));
+    const uint64_t versions[] = { out->version, mask.version }, modified[] = { out->modified, mask.modified };
+    out->version = XXH3_64bits(versions, sizeof versions);
+    out->modified = XXH3_64bits(modified, sizeof modified);
     return DR_OK;
 }
 

@@ -362,13 +362,13 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
         snprintf(text, size, "%s", origin(s, (size_t)(id - s->first)));
 }
 
-static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+static dr_status stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err)
 {
     const struct packed *p = (const struct packed *)set;
     const size_t i = shard_of(p, id);
     const uint64_t facts[] = { p->manifest.shards[i].sum, id - p->shards[i].first };
     (void)err;
-    *out = XXH3_64bits(facts, sizeof facts);
+    out->version = out->modified = XXH3_64bits(facts, sizeof facts);
     return DR_OK;
 }
 

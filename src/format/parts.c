@@ -54,7 +54,7 @@ void dr__parts_key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     p->set->def->key(p->set, id - p->first_id, text, size);
 }
 
-dr_status dr__parts_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+dr_status dr__parts_stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err)
 {
     const dr__part *p = part_of_id((const dr__parts *)set, id);
     return dr__dataset_stamp(p->set, id - p->first_id, out, err);

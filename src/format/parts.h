@@ -38,7 +38,7 @@ int dr__parts_at(const dr__parts *p, uint64_t place);
 /* For dr_dataset_def: they forward to the part that has the sample. */
 dr_status dr__parts_read(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err);
 void dr__parts_key(const dr_dataset *set, uint64_t id, char *text, size_t size);
-dr_status dr__parts_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err);
+dr_status dr__parts_stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err);
 dr_status dr__parts_file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err);
 void dr__parts_close(dr_dataset *set);
 

@@ -194,14 +194,29 @@ dr_status dr__record_read_file(dr__record *record, dr__source_dir *dir, const ch
     return dr__record_read_files(record, dir, &path, 1, extra, data, size, err);
 }
 
-dr_status dr__stamp_file(dr__source_dir *dir, const char *path, uint64_t *out, dr_error *err)
+dr_status dr__stamp_file(dr__source_dir *dir, const char *path, dr__stamp *out, dr_error *err)
 {
     dr__source_facts facts;
     DR_TRY(dr__source_dir_stat(dir, path, &facts, err));
     if (!facts.version)
         return dr__fail(err, DR_ERR_UNSUPPORTED, "%s/%s: its version is not known", dir->name, path);
-    *out = XXH3_64bits_withSeed(&facts.version, sizeof facts.version, name_of_file(dir, path));
+    out->version = XXH3_64bits_withSeed(&facts.version, sizeof facts.version, name_of_file(dir, path));
+    const uint64_t times[] = { facts.size, facts.mtime_ns ? (uint64_t)facts.mtime_ns : facts.version };
+    out->modified = XXH3_64bits(times, sizeof times);
     return DR_OK;
+}
+
+uint64_t dr__record_hash(const dr__record *record)
+{
+    uint64_t h = 0;
+    for (int i = 0; i < record->n_fields; i++) {
+        const dr_view *v = &record->fields[i];
+        size_t bytes = 0;
+        dr__desc_bytes_dense(&v->desc, &bytes);
+        h = XXH3_64bits_withSeed(v->desc.dims, (size_t)v->desc.n_dims * sizeof v->desc.dims[0], h + v->desc.dtype);
+        h = XXH3_64bits_withSeed(v->data, bytes, h);
+    }
+    return h;
 }
 
 dr_status dr__record_view(dr__record *record, const dr_view *view, dr_error *err)

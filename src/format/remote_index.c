@@ -150,12 +150,12 @@ static void put_names(dr__section *s, const dr__names *names)
 static void put_samples(struct making *m, dr__section *keys, dr__section *stamps)
 {
     for (uint64_t id = 0; id < m->set->n_samples; id++) {
-        uint64_t stamp = 0;
+        dr__stamp stamp = { 0 };
         m->set->def->key(m->set, id, m->key, sizeof m->key);
         dr__put_bytes(keys, m->key, strlen(m->key) + 1);
         if (dr__dataset_stamp(m->set, id, &stamp, NULL) != DR_OK)
-            stamp = 0;
-        dr__put_u64(stamps, stamp);
+            stamp.version = 0;
+        dr__put_u64(stamps, stamp.version);
     }
 }
 

@@ -155,10 +155,10 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     snprintf(text, size, "%s", dr__names_get(&((const struct remote *)set)->index.keys, id));
 }
 
-static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+static dr_status stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err)
 {
-    *out = ((const struct remote *)set)->index.stamps[id];
-    return *out ? DR_OK : dr__fail(err, DR_ERR_UNSUPPORTED, "%s: samples have no stamps", set->name);
+    out->version = out->modified = ((const struct remote *)set)->index.stamps[id];
+    return out->version ? DR_OK : dr__fail(err, DR_ERR_UNSUPPORTED, "%s: samples have no stamps", set->name);
 }
 
 static dr_status file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err)

@@ -35,7 +35,7 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     inner(set)->def->key(inner(set), id_of(set, id), text, size);
 }
 
-static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+static dr_status stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err)
 {
     return dr__dataset_stamp(inner(set), id_of(set, id), out, err);
 }

@@ -64,7 +64,7 @@ static dr_status file(const dr_dataset *set, uint64_t id, int field, char *text,
     return dr__dataset_file(((const struct subset *)set)->set, id, field, text, size, err);
 }
 
-static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+static dr_status stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err)
 {
     return dr__dataset_stamp(((const struct subset *)set)->set, id, out, err);
 }

@@ -244,7 +244,7 @@ static void where(const dr_dataset *set, uint64_t id, int field, dr__where *out)
     }
 }
 
-static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+static dr_status stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *err)
 {
     const struct tar *t = (const struct tar *)set;
     size_t i = shard_of(t, id);
@@ -253,7 +253,8 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
     if (!x->tar_version)
         return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: its version is not known", path);
     uint64_t facts[] = { x->tar_size, x->tar_version, x->samples[id - t->shards[i].first].header };
-    *out = XXH3_64bits_withSeed(facts, sizeof facts, XXH3_64bits(path, strlen(path)));
+    out->version = XXH3_64bits_withSeed(facts, sizeof facts, XXH3_64bits(path, strlen(path)));
+    out->modified = XXH3_64bits(facts, sizeof facts); /* the index has no time, only the version */
     return DR_OK;
 }
 

@@ -9,6 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/grow.h"
+#include "codec/file_types.h"
+#include "codec/image/image.h"
 #include "codec/image/seek_store.h"
 #include "data/desc.h"
 #include "format/npy_array.h"
@@ -68,6 +70,11 @@ static bool add_part(dr__made *m, const char *stem, const char *ext, const void 
     dr__text_add(&m->run, data, size);
     dr__tar_put_padding(&m->run, size);
     return !m->run.failed;
+}
+
+static bool is_bad_sample(dr_status status)
+{
+    return status == DR_ERR_IO || status == DR_ERR_NOT_FOUND || status == DR_ERR_FORMAT || status == DR_ERR_UNSUPPORTED;
 }
 
 /* --- members --- */
@@ -262,24 +269,106 @@ static void take_rows(dr__bands *bands, const uint8_t *rows, ptrdiff_t stride, i
     (void)n;
 }
 
-static void learn_points(const struct making *k, const dr_view *view)
+/* Decodes an image for nothing but its errors and its seek points. */
+static dr_status decode_image(const struct making *k, const dr_image_codec *codec, const dr_view *view,
+                              const dr__decode_options *o, const dr__image_info *info, dr_error *err)
 {
+    const dr_rect all = { 0, 0, info->width, info->height };
+    const size_t size = (size_t)view->desc.dims[0];
+    dr__bands bands = { begin_rows, take_rows };
+    if (codec->stream)
+        return codec->stream(k->bench->codecs, view->data, size, o, &all, &bands, err);
+    dr_view out = { .window = all,
+                    .desc = { .kind = DR_KIND_IMAGE,
+                              .dtype = info->dtype,
+                              .layout = DR_LAYOUT_HWC,
+                              .n_dims = 3,
+                              .dims = { info->height, info->width, info->channels } } };
+    size_t bytes;
+    if (!dr__desc_bytes_dense(&out.desc, &bytes))
+        return dr__fail(err, DR_ERR_LIMIT, "the image is too large");
+    DR_TRY(dr__record_reset(&k->bench->spare, bytes, err));
+    void *place = dr__record_take(&k->bench->spare, bytes);
+    if (!place)
+        return no_memory(err);
+    out = dr__view_dense(&out.desc, place);
+    out.window = all;
+    return codec->decode(k->bench->codecs, view->data, size, o, &all, &out, err);
+}
+
+/* Decodes a JPEG for its seek points, unless they are known; false: nothing was decoded. */
+static bool learn_points(const struct making *k, const dr_view *view, dr__decode_options *o, const dr__image_info *info,
+                         dr_status *status, dr_error *err)
+{
+    const size_t size = (size_t)view->desc.dims[0];
+    const dr__seek_key key = dr__seek_key_of(view->data, size);
+    o->seek = dr__codec_seek_points(k->bench->codecs);
+    const bool known = dr__seek_store_find(k->recipe->seek, &key, o->seek);
+    if (!known) {
+        *status = decode_image(k, &dr__codec_jpeg, view, o, info, err);
+        if (*status == DR_OK && o->seek->n)
+            dr__seek_store_put(k->recipe->seek, &key, o->seek);
+    }
+    o->seek = NULL;
+    return !known;
+}
+
+static bool has_codec(const char *name)
+{
+    for (int i = 0; dr__image_codecs[i]; i++)
+        if (!strcmp(dr__image_codecs[i]->name, name))
+            return true;
+    return false;
+}
+
+/* Are the bytes of this field to be an image that this build can decode? */
+static bool is_image_file(const struct making *k, int field)
+{
+    const dr__set_field *f = &k->recipe->manifest->fields[field];
+    char path[DR__KEY_BYTES];
+    if (f->stored != DR__STORED_FILE || f->field.desc.kind != DR_KIND_BYTES)
+        return false;
+    if (dr__dataset_file(k->recipe->set, k->id, field, path, sizeof path, NULL) != DR_OK)
+        return !strcmp(f->field.name, "image");
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    const dr__file_type *type = dot ? dr__file_type_find(dot) : NULL;
+    return type && type->kind == DR__FILE_IMAGE && has_codec(type->codec);
+}
+
+/* Looks at a file of an image: can it be decoded, and where do its rows begin? */
+static dr_status look_at_image(const struct making *k, int field, const dr_view *view, dr_error *err)
+{
+    const bool learn = k->recipe->seek && field == k->recipe->first_field, check = k->recipe->check_images;
+    const dr_image_codec *codec;
     dr__decode_options o;
     dr__image_info info = { 0 };
-    dr__bands bands = { begin_rows, take_rows };
-    const size_t size = (size_t)view->desc.dims[0];
-    dr_codec_state *state = k->bench->codecs;
-    if (!dr__codec_jpeg.probe(view->data, size))
-        return;
+    dr_status status = DR_OK;
+    if (!view->desc.dims[0])
+        return check ? dr__fail(err, DR_ERR_FORMAT, "the file is empty") : DR_OK;
+    DR_TRY(dr__image_probe(view->data, (size_t)view->desc.dims[0], &codec, err));
     dr__decode_defaults(&o);
-    if (dr__codec_jpeg.header(state, view->data, size, &o, &info, NULL) != DR_OK || !info.seekable)
-        return;
-    const dr__seek_key key = dr__seek_key_of(view->data, size);
-    const dr_rect all = { 0, 0, info.width, info.height };
-    o.seek = dr__codec_seek_points(state);
-    if (!dr__seek_store_find(k->recipe->seek, &key, o.seek) &&
-        dr__codec_jpeg.stream(state, view->data, size, &o, &all, &bands, NULL) == DR_OK && o.seek->n)
-        dr__seek_store_put(k->recipe->seek, &key, o.seek);
+    DR_TRY(codec->header(k->bench->codecs, view->data, (size_t)view->desc.dims[0], &o, &info, err));
+    if (learn && info.seekable && learn_points(k, view, &o, &info, &status, err))
+        return status;
+    return check ? decode_image(k, codec, view, &o, &info, err) : DR_OK;
+}
+
+/* The images among the files of a sample.  An image that is too large for a decoder's limits is not a damaged one. */
+static dr_status look_at_files(const struct making *k, const dr__record *record, dr_error *err)
+{
+    const dr__recipe *r = k->recipe;
+    for (int f = 0; !r->program && f < r->manifest->n_fields; f++) {
+        const dr_view *view = dr__made_value(r, record, f);
+        dr_error why = { 0 };
+        if ((!r->check_images && (!r->seek || f != r->first_field)) || !is_image_file(k, f))
+            continue;
+        if (!view->desc.dims[0] && !dr__pack_has_file(r, k->id, f))
+            continue;
+        const dr_status status = look_at_image(k, f, view, &why);
+        if (status == DR_ERR_NOMEM || (r->check_images && is_bad_sample(status)))
+            return dr__fail(err, status, "field \"%s\": %s", r->manifest->fields[f].field.name, why.text);
+    }
+    return DR_OK;
 }
 
 /* Runs the ops; the results are in bench->spare. */
@@ -308,9 +397,14 @@ static dr_status run_program(const dr__program *p, dr__workbench *bench, uint64_
     return DR_OK;
 }
 
-dr_status dr__made_read(const dr__recipe *r, dr__workbench *bench, uint64_t id, const dr__record **out, dr_error *err)
+dr_status dr__made_read(const dr__recipe *r, dr__workbench *bench, uint64_t id, const dr__record **out,
+                        uint64_t *content, dr_error *err)
 {
+    if (content)
+        *content = 0;
     DR_TRY(dr__sample_read(bench, r->set, id, err));
+    if (content)
+        *content = dr__record_hash(&bench->record);
     *out = &bench->record;
     if (!r->program)
         return DR_OK;
@@ -328,8 +422,6 @@ static dr_status put_members(struct making *k, const dr__record *record, dr_erro
     const dr__recipe *r = k->recipe;
     if (r->keys == DR__KEY_NUMBER)
         DR_TRY(put_origin(k, NULL, err));
-    if (r->seek && r->first_field >= 0)
-        learn_points(k, dr__made_value(r, record, r->first_field));
     if (r->first_field >= 0)
         DR_TRY(put_field(k, r->first_field, dr__made_value(r, record, r->first_field), err));
     for (int f = 0; f < r->manifest->n_fields; f++)
@@ -344,11 +436,7 @@ static void restart(dr__made *m)
     clear(&m->names);
     m->n_parts = 0;
     m->bad = false;
-}
-
-static bool is_bad_sample(dr_status status)
-{
-    return status == DR_ERR_IO || status == DR_ERR_NOT_FOUND || status == DR_ERR_FORMAT || status == DR_ERR_UNSUPPORTED;
+    m->why = (dr_error){ 0 };
 }
 
 dr_status dr__made_fill(dr__made *m, const dr__recipe *r, dr__workbench *bench, uint64_t id, dr_error *err)
@@ -364,14 +452,28 @@ dr_status dr__made_fill(dr__made *m, const dr__recipe *r, dr__workbench *bench, 
     if (m->key.failed)
         return no_memory(err);
     DR_TRY(dr__pack_stem(r, id, key, k.stem, err));
-    dr_status status = dr__made_read(r, bench, id, &record, &why);
+    m->mark = dr__source_mark_of(r->set, id);
+    dr_status status = dr__made_read(r, bench, id, &record, &m->mark.content, &why);
     if (status == DR_OK)
         status = put_members(&k, record, &why);
+    if (status == DR_OK)
+        status = look_at_files(&k, record, &m->why);
+    if (m->why.status)
+        why = m->why;
+    if (m->why.status && r->keep_bad && is_bad_sample(status)) { /* its files are there: they are stored as they are */
+        m->bad = true;
+        status = DR_OK;
+    }
     if (r->keep_bad && is_bad_sample(status)) {
         restart(m);
         m->bad = true;
+        m->why = why;
         return put_origin(&k, why.text, err);
     }
+    if (is_bad_sample(status))
+        return dr__fail(err, status,
+                        "%s: sample \"%s\": %s; with keep_bad (on_bad_sample=\"keep\", --keep-bad) packing goes on",
+                        r->set->name, key, why.text);
     if (status != DR_OK)
         return dr__fail(err, status, "%s: sample \"%s\": %s", r->set->name, key, why.text);
     if (m->run.failed || m->names.failed || m->key.failed)

@@ -8,6 +8,7 @@
 #include "format/set_manifest.h"
 #include "format/tar_reader.h"
 #include "graph/workbench.h"
+#include "pack/source_marks.h"
 
 /* How the samples of one packing are made.  Shared by all makers; nothing changes while they work. */
 typedef struct dr__recipe {
@@ -20,6 +21,7 @@ typedef struct dr__recipe {
     uint64_t first_number; /* of the first sample, in names of numbered samples */
     int first_field;       /* whose member comes first */
     bool keep_bad;
+    bool check_images; /* samples that are stored as files: decode their images, and what cannot be decoded is bad */
     struct dr__seek_store *seek; /* learns the seek points of JPEGs; NULL: they are not wanted */
 } dr__recipe;
 
@@ -41,14 +43,17 @@ typedef struct dr__made {
     dr__text frame; /* the same, compressed */
     dr__made_part *parts;
     size_t n_parts, parts_cap;
-    bool bad; /* could not be made */
+    bool bad;     /* could not be made, or has an image that cannot be decoded */
+    dr_error why; /* then */
+    dr__source_mark mark;
 } dr__made;
 
 void dr__made_free(dr__made *made);
 
-/* Reads a sample and runs the ops; *record is on the bench.  And the value of a field of the manifest in it. */
+/* Reads a sample and runs the ops; *record is on the bench.  *content, unless NULL: dr__record_hash of what was read, 0
+ * where it could not be read.  And the value of a field of the manifest in it. */
 dr_status dr__made_read(const dr__recipe *recipe, dr__workbench *bench, uint64_t id, const dr__record **record,
-                        dr_error *err);
+                        uint64_t *content, dr_error *err);
 const dr_view *dr__made_value(const dr__recipe *recipe, const dr__record *record, int field);
 
 /* Makes a sample.  The bench is the calling thread's.  Messages name the sample. */

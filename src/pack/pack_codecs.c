@@ -103,7 +103,7 @@ static dr_status first_sample(dr_pack *p, dr__workbench *bench, const dr__record
 {
     dr_status status = DR_ERR_FORMAT;
     for (uint64_t id = 0; id < p->set->n_samples && id < 16 && status != DR_OK; id++)
-        status = dr__made_read(&p->recipe, bench, id, record, err);
+        status = dr__made_read(&p->recipe, bench, id, record, NULL, err);
     return status;
 }
 

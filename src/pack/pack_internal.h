@@ -14,7 +14,7 @@
 #include "graph/prefix.h"
 #include "pack/shard_writer.h"
 
-enum { DR__PACK_WORKERS = 64, DR__PACK_RING = 4 * DR__PACK_WORKERS };
+enum { DR__PACK_BAD_NAMED = 1000, DR__PACK_WORKERS = 64, DR__PACK_RING = 4 * DR__PACK_WORKERS };
 
 struct dr_pack {
     dr_pack_options o; /* texts and graph: not to be used after opening */
@@ -36,6 +36,10 @@ struct dr_pack {
     dr__cond work, ready;
     uint64_t next, written; /* samples that were claimed, and that are in shards */
     uint64_t resumed, bytes, bad, held_bytes;
+    struct dr__pack_bad {
+        char *key, *why;
+    } * bad_list; /* the first DR__PACK_BAD_NAMED of them; owned */
+    size_t n_bad_list, bad_list_cap;
     bool stop;
     int n_workers;
     pthread_t workers[DR__PACK_WORKERS];
@@ -51,6 +55,19 @@ struct dr_pack {
 
 /* Everything up to the first sample: fields, ops, names, what an interrupted run left, room on the disk. */
 dr_status dr__pack_plan(dr_pack *pack, const dr_pack_options *options, dr_error *err);
+
+/* Canonical JSON of what a packing does, owned by the caller (dr__free); NULL: out of memory (plan_text.c). */
+char *dr__plan_text(const dr_pack *pack);
+
+/* Is `then`, the plan that a folder keeps, the packing's own?  One that went without bad samples is also that of a
+ * packing that keeps them.  DR_ERR_STATE: no; the message has `what`, each argument that differs with both values, and
+ * `advice`. */
+dr_status dr__plan_check(const dr_pack *pack, const char *then, const char *what, const char *advice, dr_error *err);
+
+/* Would the ops store images of the size that they were decoded in, which take more than their files?  Then each epoch
+ * reads several times the bytes, and whoever crops decodes little of a file anyway: the files are the better thing to
+ * store.  Judged by a few samples, always the same ones (pack_worth.c). */
+dr_status dr__ops_only_grow(dr_pack *pack, bool *out, dr_error *err);
 
 /* Gives fields their codecs, by dr_pack_options.codec (pack_codecs.c). */
 dr_status dr__pack_choose_codecs(dr_pack *pack, const char *codec, dr_error *err);

@@ -17,6 +17,7 @@
 #include "data/desc.h"
 #include "pack/pack_internal.h"
 #include "pack/pack_keys.h"
+#include "pack/source_marks.h"
 
 enum { LOOK_AT = 32, SEEK_MEMORY = 256 << 20, MAX_PATH = 8192, LOCK_TRIES = 8 };
 
@@ -173,6 +174,21 @@ static dr_status cut(dr_pack *p, dr_graph *graph, int n_nodes, dr_error *err)
     return status;
 }
 
+/* With n_nodes below 0: stores files as they are where no op is worth running. */
+static dr_status drop_ops(dr_pack *p, dr_error *err)
+{
+    bool grows = true;
+    p->recipe.program = p->prefix.head;
+    p->recipe.set = p->set;
+    if (p->prefix.head)
+        DR_TRY(dr__ops_only_grow(p, &grows, err));
+    if (grows) {
+        dr__prefix_free(&p->prefix);
+        p->recipe.program = NULL;
+    }
+    return DR_OK;
+}
+
 static dr_status take_ops(dr_pack *p, dr_graph *graph, int n_nodes, dr_error *err)
 {
     if (!graph || !n_nodes || !graph->n_nodes)
@@ -180,6 +196,11 @@ static dr_status take_ops(dr_pack *p, dr_graph *graph, int n_nodes, dr_error *er
     if (n_nodes > graph->n_nodes)
         return dr__fail(err, DR_ERR_ARG, "n_nodes: %d of %d nodes", n_nodes, graph->n_nodes);
     DR_TRY(cut(p, graph, n_nodes, err));
+    if (n_nodes < 0) {
+        DR_TRY(drop_ops(p, err));
+        if (!p->prefix.head)
+            return DR_OK;
+    }
     if (!p->prefix.head)
         return dr__fail(err, DR_ERR_ARG, "pack: nothing to run before storing: %s", p->prefix.why);
     p->recipe.program = p->prefix.head;
@@ -337,24 +358,6 @@ static dr_status add_present(dr_pack *p, dr_error *err)
 
 /* --- the plan, and what an interrupted run has done of it --- */
 
-static char *plan_text(const dr_pack *p)
-{
-    char fingerprint[20];
-    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, p->set->fingerprint);
-    json_t *codecs = json_object();
-    for (int i = 0; i < p->m.n_fields; i++)
-        if (p->m.fields[i].codec[0])
-            json_object_set_new(codecs, p->m.fields[i].member, json_string(p->m.fields[i].codec));
-    json_t *o =
-        json_pack("{s:o, s:I, s:s, s:I, s:s, s:I, s:I, s:b, s:s}", "codecs", codecs, "generation",
-                  (json_int_t)p->m.generation, "source", fingerprint, "samples", (json_int_t)p->set->n_samples, "name",
-                  p->name, "shard_bytes", (json_int_t)p->o.shard_bytes, "shard_samples", (json_int_t)p->o.shard_samples,
-                  "keep_bad", (int)p->o.keep_bad, "prefix", p->m.prefix ? p->m.prefix : "");
-    char *text = o ? dr__canonical(o) : NULL;
-    json_decref(o);
-    return text;
-}
-
 /* Is a shard that the journal names still as it was written?  Its bytes are not read: only their number. */
 static bool is_there(const dr_pack *p, const dr__set_shard *s)
 {
@@ -368,20 +371,50 @@ static bool is_there(const dr_pack *p, const dr__set_shard *s)
     return dr__packed_sum(path, NULL, &sum, &size, NULL) == DR_OK && size == s->index_size && sum == s->index_sum;
 }
 
+/* Are the samples in these shards, which begin with the first of the source, still what was packed? */
+static dr_status check_sources(const dr_pack *p, const dr__set_shard *shards, size_t n, dr_error *err)
+{
+    dr_pack_changes found = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        dr_error why = { 0 };
+        const dr_status status =
+            dr__marks_compare(p->folder, shards[i].name, shards[i].samples, p->set, found.samples, &found, &why);
+        if (status == DR_ERR_NOMEM)
+            return dr__fail(err, status, "%s", why.text);
+        if (status != DR_OK)
+            return dr__fail(err, DR_ERR_STATE,
+                            "%s: whether %s has changed since it was packed is not known (%s); delete %s to pack it "
+                            "anew, or pack into another folder",
+                            p->folder, p->set->name, why.text, p->folder);
+    }
+    if (!found.changed)
+        return DR_OK;
+    return dr__fail(err, DR_ERR_STATE,
+                    "%s: %" PRIu64 " of the %" PRIu64 " samples in it have changed in %s since they were packed: %s%s; "
+                    "delete %s to pack them anew, or pack into another folder",
+                    p->folder, found.changed, found.samples, p->set->name, found.names,
+                    found.changed > 3 ? ", ..." : "", p->folder);
+}
+
 static dr_status take_journal(dr_pack *p, const dr__manifest *journal, dr_error *err)
 {
-    if (!journal->plan || strcmp(journal->plan, p->m.plan) != 0)
-        return dr__fail(err, DR_ERR_STATE,
-                        "%s: packing was begun here with other arguments or other data (%.300s); give these again, or "
-                        "delete " DR__SET_JOURNAL " to begin anew",
-                        p->folder, journal->plan ? journal->plan : "?");
+    char what_now[300];
+    if (p->present)
+        snprintf(what_now, sizeof what_now,
+                 "give the same ones, or delete " DR__SET_JOURNAL " there to forget the addition that was begun");
+    else
+        snprintf(what_now, sizeof what_now, "give the same ones, or delete the folder to begin anew");
+    DR_TRY(
+        dr__plan_check(p, journal->plan, "packing was begun here with other arguments or other data", what_now, err));
+    size_t n_taken = 0;
     for (size_t i = p->m.n_shards; i < journal->n_shards && is_there(p, &journal->shards[i]); i++) {
         if (!dr__manifest_add_shard(&p->m, &journal->shards[i]))
             return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", p->folder);
         p->resumed += journal->shards[i].samples;
+        n_taken++;
     }
     p->next = p->written = p->resumed;
-    return DR_OK;
+    return check_sources(p, p->m.shards + p->m.n_shards - n_taken, n_taken, err);
 }
 
 /* The journal, if there is one that can be read: one that is damaged is begun anew. */
@@ -399,25 +432,27 @@ static dr_status resume(dr_pack *p, dr_error *err)
     return status;
 }
 
-/* A set that is complete: is it the one that is asked for? */
-static dr_status present_is(dr_pack *p, bool *same, dr_error *err)
+/* A set that is complete: the one that is asked for? */
+static dr_status present_is(dr_pack *p, dr_error *err)
 {
     dr__manifest old;
     DR_TRY(dr__manifest_read(p->folder, DR__SET_MANIFEST, NULL, &old, err));
-    *same = old.plan && !strcmp(old.plan, p->m.plan);
-    if (*same) {
-        dr__manifest_free(&p->m);
-        p->m = old;
-    } else {
+    dr_status status =
+        dr__plan_check(p, old.plan, "is a packed set already, made of other data or in another way",
+                       "pack into another folder, delete this one first, or add to it (append, --append)", err);
+    if (status != DR_OK) {
         dr__manifest_free(&old);
+        return status;
     }
+    dr__manifest_free(&p->m);
+    p->m = old;
     return DR_OK;
 }
 
 static dr_status set_plan(dr_pack *p, dr_error *err)
 {
     dr__free(p->m.plan);
-    p->m.plan = plan_text(p);
+    p->m.plan = dr__plan_text(p);
     return p->m.plan ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", p->folder);
 }
 
@@ -447,7 +482,6 @@ static dr_status finish_addition(dr_pack *p, dr_error *err)
 
 static dr_status look_at_folder(dr_pack *p, dr_error *err)
 {
-    bool same = false;
     DR_TRY(set_plan(p, err));
     if (p->present) {
         DR_TRY(finish_addition(p, err));
@@ -456,12 +490,8 @@ static dr_status look_at_folder(dr_pack *p, dr_error *err)
     }
     if (!dr__manifest_exists(p->folder, DR__SET_MANIFEST))
         return resume(p, err);
-    DR_TRY(present_is(p, &same, err));
-    if (!same)
-        return dr__fail(err, DR_ERR_STATE,
-                        "%s: is a packed set already, made of other data or in another way; delete it "
-                        "first, or add to it (append)",
-                        p->folder);
+    DR_TRY(present_is(p, err));
+    DR_TRY(check_sources(p, p->m.shards, p->m.n_shards, err));
     p->finished = true;
     return remove_journal(p, err);
 }
@@ -572,6 +602,7 @@ dr_status dr__pack_plan(dr_pack *p, const dr_pack_options *o, dr_error *err)
     }
     remove_parts(p);
     DR_TRY(check_room(p, err));
+    p->recipe.check_images = o->check_images;
     DR_TRY(open_seek(p, err));
     return dr__pack_save_journal(p, err);
 }

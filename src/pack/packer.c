@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/grow.h"
 #include "base/limits.h"
 #include "codec/image/seek_store.h"
 #include "pack/pack_internal.h"
@@ -21,7 +22,8 @@ void dr_pack_defaults(dr_pack_options *options)
                                   .n_nodes = -1,
                                   .codec = "none",
                                   .seek_points = true,
-                                  .check_space = true };
+                                  .check_space = true,
+                                  .check_images = true };
 }
 
 /* --- workers --- */
@@ -134,6 +136,25 @@ static dr_status wait_slot(dr_pack *p, uint64_t deadline, struct dr__pack_slot *
     return DR_OK;
 }
 
+/* lock: a list that memory is short for is shorter. */
+static void note_bad(dr_pack *p, const dr__made *made)
+{
+    p->bad++;
+    if (p->n_bad_list >= DR__PACK_BAD_NAMED)
+        return;
+    struct dr__pack_bad *list = dr__grow(p->bad_list, &p->bad_list_cap, p->n_bad_list + 1, sizeof *list);
+    if (!list)
+        return;
+    p->bad_list = list;
+    const struct dr__pack_bad bad = { dr__strdup(made->key.text), dr__strdup(made->why.text) };
+    if (bad.key && bad.why) {
+        list[p->n_bad_list++] = bad;
+        return;
+    }
+    dr__free(bad.key);
+    dr__free(bad.why);
+}
+
 static dr_status write_next(dr_pack *p, uint64_t deadline, dr_error *err)
 {
     struct dr__pack_slot *slot;
@@ -153,7 +174,8 @@ static dr_status write_next(dr_pack *p, uint64_t deadline, dr_error *err)
     slot->is_ready = false;
     p->held_bytes -= bytes;
     p->bytes += bytes;
-    p->bad += slot->made.bad;
+    if (slot->made.bad)
+        note_bad(p, &slot->made);
     p->written++;
     dr__cond_broadcast(&p->work);
     pthread_mutex_unlock(&p->lock);
@@ -222,6 +244,18 @@ void dr_pack_get_stats(dr_pack *p, dr_pack_stats *out)
     pthread_mutex_unlock(&p->lock);
 }
 
+dr_status dr_pack_bad_sample(dr_pack *p, size_t i, const char **key, const char **why)
+{
+    pthread_mutex_lock(&p->lock);
+    const bool found = i < p->n_bad_list;
+    if (found) {
+        *key = p->bad_list[i].key;
+        *why = p->bad_list[i].why;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return found ? DR_OK : DR_END;
+}
+
 void dr_pack_close(dr_pack **pack)
 {
     if (!pack || !*pack)
@@ -234,6 +268,11 @@ void dr_pack_close(dr_pack **pack)
     dr__shard_drop(&p->writer);
     for (int i = 0; i < DR__PACK_RING; i++)
         dr__made_free(&p->ring[i].made);
+    for (size_t i = 0; i < p->n_bad_list; i++) {
+        dr__free(p->bad_list[i].key);
+        dr__free(p->bad_list[i].why);
+    }
+    dr__free(p->bad_list);
     dr__seek_store_close(&p->recipe.seek);
     for (int i = 0; p->recipe.codecs && i < p->n_codecs; i++)
         dr_codec_close(&p->recipe.codecs[i]);

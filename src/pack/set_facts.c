@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "format/packed.h"
+#include "pack/source_marks.h"
 
 enum { MAX_PATH = 8192 };
 
@@ -45,5 +46,16 @@ dr_status dr_dataset_check_shard(const dr_dataset *set, size_t shard, dr_error *
     snprintf(path, sizeof path, "%s/%s", dr__packed_folder(set), s->name);
     DR_TRY(check_sum(path, s->size, s->sum, err));
     snprintf(path, sizeof path, "%s/%s" DR__SHARD_INDEX, dr__packed_folder(set), s->name);
-    return check_sum(path, s->index_size, s->index_sum, err);
+    DR_TRY(check_sum(path, s->index_size, s->index_sum, err));
+    return dr__marks_check(dr__packed_folder(set), s->name, s->samples, err);
+}
+
+dr_status dr_dataset_compare(const dr_dataset *set, size_t shard, const dr_dataset *source, uint64_t first,
+                             dr_pack_changes *changes, dr_error *err)
+{
+    const dr__manifest *m = dr__packed_manifest(set);
+    if (!m || shard >= m->n_shards)
+        return dr__fail(err, DR_ERR_ARG, "%s: has no shard %zu that was packed", set->name, shard);
+    return dr__marks_compare(dr__packed_folder(set), m->shards[shard].name, m->shards[shard].samples, source, first,
+                             changes, err);
 }

@@ -19,6 +19,8 @@ void dr__shard_drop(dr__shard_writer *w)
     dr__tar_index_free(&w->index);
     XXH3_freeState(w->sum);
     w->sum = NULL;
+    dr__free(w->marks.data);
+    w->marks = (dr__section){ 0 };
 }
 
 static dr_status write_bytes(dr__shard_writer *w, const void *data, size_t size, dr_error *err)
@@ -78,6 +80,7 @@ dr_status dr__shard_add(dr__shard_writer *w, const dr__made *made, dr_error *err
                         made->key.text);
     if (!dr__names_add(&w->index.origins, made->key.text, made->key.n))
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", w->facts.name);
+    dr__marks_add(&w->marks, &made->mark);
     w->facts.samples++;
     return write_bytes(w, made->run.text, made->run.n, err);
 }
@@ -106,6 +109,7 @@ dr_status dr__shard_commit(dr__shard_writer *w, const char *folder, dr_error *er
     w->facts.sum = XXH3_64bits_digest(w->sum);
     DR_TRY(dr__atomic_commit(&w->file, err));
     DR_TRY(save_index(w, folder, err));
+    DR_TRY(dr__marks_save(folder, w->facts.name, &w->marks, err));
     dr__shard_drop(w);
     return DR_OK;
 }

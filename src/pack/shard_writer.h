@@ -14,6 +14,7 @@ typedef struct dr__shard_writer {
     dr__set_shard facts;
     dr__source name; /* its name alone, for messages */
     XXH3_state_t *sum;
+    dr__section marks; /* of the samples' sources */
 } dr__shard_writer;
 
 void dr__shard_writer_init(dr__shard_writer *writer);
@@ -23,7 +24,8 @@ dr_status dr__shard_begin(dr__shard_writer *writer, const char *folder, const ch
                           dr_error *err);
 dr_status dr__shard_add(dr__shard_writer *writer, const dr__made *made, dr_error *err);
 
-/* Writes the index and brings both to their names, on disk; writer->facts then has what the manifest says of them. */
+/* Writes the index and the marks, and brings all to their names, on disk; writer->facts then has what the manifest says
+ * of them. */
 dr_status dr__shard_commit(dr__shard_writer *writer, const char *folder, dr_error *err);
 
 /* Deletes the shard at hand, if it was not committed, and frees what the writer holds. */

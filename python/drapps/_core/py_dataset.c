@@ -441,6 +441,25 @@ static PyObject *check_shard(PyObject *self, PyObject *args)
     return raise_open_status(state_of(self), status, &err);
 }
 
+static PyObject *compare(PyObject *self, PyObject *args)
+{
+    core_state *state = state_of(self);
+    uint64_t shard, first;
+    PyObject *source;
+    if (!PyArg_ParseTuple(args, "O&O!O&:compare", to_u64, &shard, state->dataset_type, &source, to_u64, &first))
+        return NULL;
+    dr_error err = { 0 };
+    dr_pack_changes found = { 0 };
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status =
+        dr_dataset_compare(((py_dataset *)self)->set, (size_t)shard, ((py_dataset *)source)->set, first, &found, &err);
+    PyEval_RestoreThread(gil);
+    if (status != DR_OK)
+        return raise_status(state, status, &err);
+    PyObject *names = PyUnicode_DecodeFSDefault(found.names);
+    return names ? Py_BuildValue("KKN", found.changed, found.touched, names) : NULL;
+}
+
 /* JSON of a packed set, None of any other. */
 static PyObject *get_manifest(PyObject *self, void *unused)
 {
@@ -459,6 +478,9 @@ static PyMethodDef methods[] = {
     { "key", key, METH_VARARGS, "key(id): the key of a sample, its path below the root or its name in a tar." },
     { "file", file, METH_VARARGS, "file(id, field): the file that a field's bytes came from; None: from none." },
     { "check_shard", check_shard, METH_VARARGS, "check_shard(i): raises where a shard of a packed set is damaged." },
+    { "compare", compare, METH_VARARGS,
+      "compare(i, source, first): samples of a shard that have changed in the data it was made of, from sample `first` "
+      "on: their number, that of samples with another time and the same bytes, and the first names." },
     { "slice", slice_set, METH_VARARGS, "slice(first, step, n): the data set of these places." },
     { "select", select_set, METH_VARARGS, "select(indices): the data set of these places, a buffer of int64." },
     { "renumbered", renumbered, METH_NOARGS, "renumbered(): its places as samples with ids from 0 on." },

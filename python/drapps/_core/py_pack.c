@@ -7,18 +7,18 @@ typedef struct py_pack {
 
 PyObject *core_pack_open(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "dataset",     "folder",        "graph",   "n_nodes", "name",
-                             "shard_bytes", "shard_samples", "workers", "append",  "seek_points",
-                             "keep_bad",    "check_space",   "codec",   NULL };
+    static char *names[] = { "dataset",     "folder",        "graph",   "n_nodes",      "name",
+                             "shard_bytes", "shard_samples", "workers", "append",       "seek_points",
+                             "keep_bad",    "check_space",   "codec",   "check_images", NULL };
     core_state *state = PyModule_GetState(module);
     PyObject *dataset, *folder, *graph = Py_None;
     dr_pack_options o;
     dr_pack_defaults(&o);
-    int append = 0, seek_points = 1, keep_bad = 0, check_space = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O&|$OisO&O&ipppps:open_pack", names, state->dataset_type,
+    int append = 0, seek_points = 1, keep_bad = 0, check_space = 1, check_images = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O&|$OisO&O&ippppsp:open_pack", names, state->dataset_type,
                                      &dataset, PyUnicode_FSConverter, &folder, &graph, &o.n_nodes, &o.name, to_u64,
                                      &o.shard_bytes, to_u64, &o.shard_samples, &o.workers, &append, &seek_points,
-                                     &keep_bad, &check_space, &o.codec))
+                                     &keep_bad, &check_space, &o.codec, &check_images))
         return NULL;
     if (graph != Py_None && Py_TYPE(graph) != (PyTypeObject *)state->graph_type) {
         Py_DECREF(folder);
@@ -30,6 +30,7 @@ PyObject *core_pack_open(PyObject *module, PyObject *args, PyObject *kwargs)
     o.seek_points = seek_points;
     o.keep_bad = keep_bad;
     o.check_space = check_space;
+    o.check_images = check_images;
     py_pack *self = core_new(state->pack_type);
     if (!self) {
         Py_DECREF(folder);
@@ -84,6 +85,23 @@ static PyObject *stats(PyObject *self, PyObject *unused)
                          "estimated_bytes", s.estimated_bytes, "workers", s.workers);
 }
 
+static PyObject *bad_samples(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    dr_pack *pack = opened(self);
+    PyObject *list = pack ? PyList_New(0) : NULL;
+    const char *key, *why;
+    for (size_t i = 0; list && dr_pack_bad_sample(pack, i, &key, &why) == DR_OK; i++) {
+        PyObject *name = PyUnicode_DecodeFSDefault(key);
+        PyObject *row =
+            name ? Py_BuildValue("NN", name, PyUnicode_DecodeUTF8(why, (Py_ssize_t)strlen(why), "replace")) : NULL;
+        if (!row || PyList_Append(list, row))
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
 static void shut(PyObject *self)
 {
     PyThreadState *gil = PyEval_SaveThread();
@@ -107,6 +125,7 @@ static void dealloc(PyObject *self)
 static PyMethodDef methods[] = {
     { "run", run, METH_VARARGS, "run(timeout_ms): packs for a while; whether the set is complete.  -1: to the end." },
     { "stats", stats, METH_NOARGS, "How far it is, as a dict." },
+    { "bad_samples", bad_samples, METH_NOARGS, "The first bad samples that were stored, as (key, error)." },
     { "close", close_pack, METH_NOARGS, "Closes; what is not finished can be gone on with." },
     { 0 },
 };

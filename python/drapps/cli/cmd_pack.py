@@ -19,7 +19,7 @@ def add_arguments(parser):
     parser.add_argument("source", metavar="SOURCE", help=f"{what}, as FILE.py or FILE.py:NAME")
     parser.add_argument("folder", help="the folder of the packed set")
     parser.add_argument("--format", default="auto", help="how to read the source (default: auto)")
-    when = "default: none; of a Python file: those before the first random one"
+    when = "default: none; of a Python file: those before the first random one that are worth it"
     ops = parser.add_argument_group(f"ops that run once, before storing ({when})")
     ops.add_argument(
         "--op", action="append", default=[], metavar="OP", help='"resize(512)"; may be given several times'
@@ -34,7 +34,10 @@ def add_arguments(parser):
     parser.add_argument("--workers", type=int, metavar="N", help="threads (default: as many as the container allows)")
     parser.add_argument("--append", action="store_true", help="add to the set that is there")
     parser.add_argument("--no-seek-points", action="store_true", help="do not learn where the rows of JPEGs begin")
-    parser.add_argument("--keep-bad", action="store_true", help="store samples that cannot be made as bad ones")
+    help = "go on at samples that cannot be decoded or made: name them, and store them as they are or as bad ones"
+    parser.add_argument("--keep-bad", action="store_true", help=help)
+    help = "do not decode images that are stored as they are; damaged ones are not noticed then"
+    parser.add_argument("--no-image-check", action="store_true", help=help)
     parser.add_argument("--no-space-check", action="store_true", help="begin also where the disk seems too small")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -51,11 +54,12 @@ def run(args):
             workers=args.workers,
             shard_samples=args.shard_samples, append=args.append, seek_points=not args.no_seek_points,
             on_bad_sample="keep" if args.keep_bad else "raise", check_space=not args.no_space_check,
+            check_images=not args.no_image_check,
             progress=lambda stats: show(stats["samples"], stats["samples_total"]),
         )  # fmt: skip
     if args.json:
-        return print_json(done._asdict())
-    print(_text(done))
+        return print_json(_json(done))
+    print(_text(done, _why_no_ops(pipe) if upto is None else ""))
 
 
 def _pipeline(args):
@@ -88,11 +92,31 @@ def _bytes(text):
     return int(float(found[1]) * UNITS[found[2] or ""])
 
 
-def _text(done):
-    parts = [f"{printable(done.folder)}: {counted(done.samples, 'sample')} packed, {bytes_text(done.bytes)} written"]
+def _text(done, why_no_ops=""):
+    where = printable(done.folder)
+    if done.resumed_samples == done.samples:
+        return f"{where}: nothing to pack: all {counted(done.samples, 'sample')} are there, and have not changed"
+    new = done.samples - done.resumed_samples
+    parts = [f"{where}: {counted(new, 'sample')} packed, {bytes_text(done.bytes)} written"]
     parts.append(counted(done.shards, "shard") + " in the set")
     if done.resumed_samples:
         parts.append(f"{counted(done.resumed_samples, 'sample')} were there from a run before")
     if done.bad:
-        parts.append(f"{counted(done.bad, 'sample')} could not be made")
-    return ", ".join(parts)
+        parts.append(f"{done.bad} bad")
+    lines = [f"{printable(sample.key)}: {printable(sample.error)}" for sample in done.bad_samples]
+    if done.bad > len(lines):
+        lines.append(f"... and {done.bad - len(lines)} more")
+    forms = ", ".join(f"{field}: {form}" for field, form in done.stored.items() if form != "key")
+    ran = ", ".join(done.ops) or "none" + why_no_ops
+    return "\n".join([*lines, ", ".join(parts), f"ops that ran: {ran}; stored: {forms}"])
+
+
+def _json(done):
+    return {**done._asdict(), "bad_samples": [sample._asdict() for sample in done.bad_samples]}
+
+
+def _why_no_ops(pipe):
+    """Why the default ran no op, for a pipeline that has some."""
+    if not pipe.stages:
+        return ""
+    return " (none is worth storing: decoded images of full size take more than their files; --upto stores them anyway)"

@@ -104,7 +104,9 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     const struct conf *c = conf;
     const struct par *p = par;
     if (in->kind != DR_KIND_BYTES)
-        return dr__fail(err, DR_ERR_ARG, "decode: needs encoded bytes; this field is decoded already");
+        return dr__fail(err, DR_ERR_ARG,
+                        "decode: needs encoded bytes; this field is decoded already: leave .decode() out (of a packed "
+                        "set by pipe.use(folder), or pack files as they are by upto=0)");
     static const int64_t channels[] = { 3, 1, 4, DR_UNKNOWN };
     if (p)
         out->desc = dr__desc_image(p->info.dtype, p->info.height, p->info.width, p->info.channels);

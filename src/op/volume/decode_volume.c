@@ -62,7 +62,9 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     const struct par *p = par;
     const int64_t unknown[4] = { c->channels ? c->channels : DR_UNKNOWN, DR_UNKNOWN, DR_UNKNOWN, DR_UNKNOWN };
     if (in->kind != DR_KIND_BYTES)
-        return dr__fail(err, DR_ERR_ARG, "decode_volume: needs encoded bytes; this field is decoded already");
+        return dr__fail(err, DR_ERR_ARG,
+                        "decode_volume: needs encoded bytes; this field is decoded already: leave .decode_volume() out "
+                        "(of a packed set by pipe.use(folder), or pack files as they are by upto=0)");
     if (p && c->channels && p->info.dims[0] != c->channels)
         return dr__fail(err, DR_ERR_FORMAT, "decode_volume: the file has %lld channels, channels is %lld",
                         (long long)p->info.dims[0], (long long)c->channels);

@@ -99,9 +99,9 @@ static void check_set(dr_dataset *set, bool by_key)
         assert_string_equal(x.classes[c], set->classes[c]);
     dr__record_init(&record);
     for (uint64_t id = 0; id < x.n_samples; id++) {
-        uint64_t stamp;
+        dr__stamp stamp;
         assert_ok(dr__dataset_stamp(set, id, &stamp, &err));
-        assert_true(x.stamps[id] == stamp);
+        assert_true(x.stamps[id] == stamp.version);
         assert_ok(dr__dataset_read(set, id, &record, &err));
         for (int f = 0; f < x.n_fields; f++)
             check_value(&x, f, id, &record.fields[f]);

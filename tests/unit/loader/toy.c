@@ -99,10 +99,10 @@ static void close_toy(dr_dataset *set)
     (void)set;
 }
 
-static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *e)
+static dr_status stamp(const dr_dataset *set, uint64_t id, dr__stamp *out, dr_error *e)
 {
     (void)set, (void)e;
-    *out = id;
+    out->version = out->modified = id;
     return DR_OK;
 }
 

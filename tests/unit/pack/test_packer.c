@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <drapps/pack.h>
@@ -76,6 +77,7 @@ static void test_from_beginning_to_end(void **state)
     dr_status status;
     dr_pack_defaults(&o);
     o.shard_samples = 5;
+    o.check_images = false; /* they are none */
     o.workers = 3;
     assert_int_equal(dr_pack_open(set, made, &o, &pack, &err), DR_OK);
     dr_pack_get_stats(pack, &stats);
@@ -135,6 +137,7 @@ static void test_closed_early(void **state)
     dr_error err = { 0 };
     dr_pack_defaults(&o);
     o.shard_samples = 1;
+    o.check_images = false;
     assert_int_equal(dr_pack_open(set, made, &o, &pack, &err), DR_OK);
     dr_pack_run(pack, 0, &err);
     dr_pack_close(&pack);
@@ -159,6 +162,7 @@ static void test_memory_runs_out(void **state)
     dr_status status = DR_ERR_NOMEM;
     dr_pack_defaults(&o);
     o.shard_samples = 4;
+    o.check_images = false;
     o.workers = 1;
     for (long n = 1; status != DR_OK; n += n < 200 ? 1 : 23) {
         dr__alloc_fail_at(n, false);
@@ -185,12 +189,70 @@ static void test_memory_runs_out(void **state)
     dr_dataset_unref(&set);
 }
 
+static void write_sample(int i, char byte)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s/%c/%02d.jpg", folder, 'a' + i % 3, i);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    for (int k = 0; k < 100 * i; k++)
+        fputc(byte, f);
+    fclose(f);
+    const struct timespec times[2] = { { .tv_sec = 1000000 + byte }, { .tv_sec = 1000000 + byte } };
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* Files that are no images are kept as they are, and named; a file that changes is noticed. */
+static void test_bad_and_changed(void **state)
+{
+    (void)state;
+    dr_dataset *set = open_set(folder);
+    dr_pack_options o;
+    dr_pack *pack;
+    dr_pack_stats stats;
+    dr_pack_changes changes = { 0 };
+    dr_error err = { 0 };
+    const char *key, *why;
+    dr_pack_defaults(&o);
+    write_sample(3, 'x');
+    assert_int_equal(dr_pack_open(set, made, &o, &pack, &err), DR_OK);
+    assert_int_equal(dr_pack_run(pack, -1, &err), DR_ERR_FORMAT);
+    assert_non_null(strstr(err.text, "keep_bad"));
+    dr_pack_close(&pack);
+    o.keep_bad = true;
+    assert_int_equal(dr_pack_open(set, made, &o, &pack, &err), DR_OK);
+    assert_int_equal(dr_pack_run(pack, -1, &err), DR_OK);
+    dr_pack_get_stats(pack, &stats);
+    assert_int_equal(stats.bad, N);
+    assert_int_equal(dr_pack_bad_sample(pack, 0, &key, &why), DR_OK);
+    assert_string_equal(key, "a/00.jpg");
+    assert_non_null(strstr(why, "empty"));
+    assert_int_equal(dr_pack_bad_sample(pack, N, &key, &why), DR_END);
+    dr_pack_close(&pack);
+    dr_dataset *packed = open_set(made);
+    same_samples(set, packed);
+    assert_int_equal(dr_dataset_compare(packed, 0, set, 0, &changes, &err), DR_OK);
+    assert_true(changes.samples == N && !changes.changed && !changes.touched);
+    write_sample(3, 'y');
+    assert_int_equal(dr_dataset_compare(packed, 0, set, 0, &changes, &err), DR_OK);
+    assert_true(changes.samples == 2 * N && changes.changed == 1 && !changes.touched);
+    assert_string_equal(changes.names, "a/03.jpg");
+    assert_int_equal(dr_dataset_compare(packed, 0, set, 1, &changes, &err), DR_ERR_ARG);
+    assert_int_equal(dr_dataset_compare(packed, 1, set, 0, &changes, &err), DR_ERR_ARG);
+    assert_int_equal(dr_dataset_compare(set, 0, set, 0, &changes, &err), DR_ERR_ARG);
+    assert_int_equal(dr_pack_open(set, made, &o, &pack, &err), DR_ERR_STATE);
+    assert_non_null(strstr(err.text, "a/03.jpg"));
+    dr_dataset_unref(&packed);
+    dr_dataset_unref(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_from_beginning_to_end, setup, tree_remove),
         cmocka_unit_test_setup_teardown(test_one_packer_at_a_time, setup, tree_remove),
         cmocka_unit_test_setup_teardown(test_closed_early, setup, tree_remove),
+        cmocka_unit_test_setup_teardown(test_bad_and_changed, setup, tree_remove),
         cmocka_unit_test_setup_teardown(test_memory_runs_out, setup, tree_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
