@@ -116,7 +116,7 @@ class Pipeline:
         workers: int | None = ...,
         work: str | os.PathLike[str] | None = ...,
         memory: int | None = ...,
-        rounds: int = ...,
+        rounds: int | None = ...,
         samples: int | None = ...,
         seed: int = ...,
         drop_caches: bool = ...,

@@ -365,8 +365,8 @@ class Pipeline(Selecting):
         shown.write(path)
 
     def plan(
-        self, budget=300.0, *, weights=None, prices=None, batch_size=64, workers=None, work=None, memory=None, rounds=5,
-        samples=None, seed=0, drop_caches=False,
+        self, budget=300.0, *, weights=None, prices=None, batch_size=64, workers=None, work=None, memory=None,
+        rounds=None, samples=None, seed=0, drop_caches=False,
     ):  # fmt: skip
         """Measures what of the pipeline to do once and in which form to keep it: a drapps.plan.Plan; see docs/plan.md.
 
@@ -376,7 +376,8 @@ class Pipeline(Selecting):
         batch_size, workers: of training.
         work: the folder where strategies are tried; None: the system's folder for temporary files.
         memory: bytes for samples in memory; None: half of what is free.
-        rounds, samples: at most so many measurements of a strategy, with so many samples.
+        rounds, samples: at most so many measurements of a strategy (None: 5, and up to 20 while the best two cannot be
+            told apart), with so many samples.
         seed: of the choice of samples.
         drop_caches: drop the system's whole page cache before cold epochs; for root alone.
 

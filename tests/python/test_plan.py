@@ -198,6 +198,12 @@ def test_wrong_options(capsys, folder, tmp_path, more, said):
     assert (status, out) == (2, "") and said in err
 
 
+def test_a_folder_that_cannot_be_made(capsys, folder, tmp_path):
+    path = script(tmp_path, f"pipe = drapps.read({str(folder)!r}).decode()")
+    status, _, err = run(capsys, path, "--work", f"{path}/below")
+    assert status == 1 and err.startswith("drapps: plan: cannot work in ") and "(" not in err
+
+
 def test_csv_and_log(capsys, folder, tmp_path, work):
     path = script(tmp_path, f"pipe = drapps.read({str(folder)!r}).{CHAIN}")
     status, out, _ = run(

@@ -10,8 +10,11 @@ import pytest
 import drapps
 from drapps.plan import extrapolate
 from drapps.plan.intervals import Interval, pooled_noise, rate_interval, t_quantile, total_interval
+from drapps.plan.outcome import Plan, Row
+from drapps.plan.plan_text import AS_IT_IS, choice_text, doubt_text, legend
 from drapps.plan.racing import Race
 from drapps.plan.scoring import Metrics, Prices, Weights, best, check_objective, pareto_front
+from drapps.plan.strategies import Material, Strategy
 
 # --- scores ---
 
@@ -269,3 +272,48 @@ def test_time_and_bytes_grow_with_the_data_set():
     whole = extrapolate.preparation(2.0, 100, 5000, (0.1, 4))
     assert whole.mid == 100 and whole.low == pytest.approx(100 / math.exp(0.1 * t_quantile(4)))
     assert extrapolate.preparation(0.0, 100, 5000, (0.1, 4)) == (0, 0, 0)
+
+
+def test_a_race_goes_on_while_the_best_two_cannot_be_told_apart():
+    alike = Machine({"a": 100.0, "b": 101.0, "c": 99.0}, noise=0.2, seed=1)
+    assert alike.race(budget=1e9).run().rounds == 20
+    assert Machine({"a": 100.0, "b": 101.0}, noise=0.2, seed=1).race(budget=1e9, rounds=3).run().rounds == 3
+    apart = Machine({"a": 100.0, "b": 160.0}, noise=0.15, seed=1)
+    assert apart.race(budget=1e9).run().rounds < 20
+
+
+# --- what a plan says of itself ---
+
+
+def plan_of(*rates, objective=None):
+    """A plan over strategies with these intervals; the first is the pipeline as it is, the best is chosen."""
+    rows = []
+    for i, (low, mid, high) in enumerate(rates):
+        strategy = AS_IT_IS if not i else Strategy(Material(i, "shards", label=f"cut {i}"), "page cache")
+        rate, none = Interval(low, mid, high), Interval(0.0, 0.0, 0.0)
+        metrics, warm = Metrics(mid, float(i), 1e6), rate.times(0.9)
+        rows.append(Row(strategy, metrics, rate, none, none, rate, warm, none, 0, (mid,), 0.0, "", "", 1.0))
+    chosen = max(rows, key=lambda row: row.rate.mid).strategy
+    return Plan(None, {}, [], rows, {}, {}, chosen, objective or Weights(), [], [], {}, False)
+
+
+def test_a_choice_that_may_be_chance_is_called_so():
+    wide = plan_of((50.0, 100.0, 300.0), (80.0, 160.0, 400.0), (10.0, 20.0, 30.0))
+    assert "may be no more than those of the pipeline as it is (100)" in choice_text(wide)
+    assert doubt_text(wide).startswith("not certain: 1 of the 2 others")
+    clear = plan_of((90.0, 100.0, 110.0), (150.0, 160.0, 170.0), (10.0, 20.0, 30.0))
+    assert "1.60 times as many" in choice_text(clear) and not doubt_text(clear)
+    storage = plan_of((50.0, 100.0, 300.0), (80.0, 160.0, 400.0), objective=Weights(1, 0, 0))
+    assert not doubt_text(storage._replace(chosen=AS_IT_IS))  # throughput does not count
+    assert "warm is below cold in 2 rows" in legend(clear._replace(rows=clear.rows[:2]))[1]
+
+
+def test_what_others_used_is_said(folder, tmp_path, monkeypatch):
+    from drapps.profile.host import Host
+
+    monkeypatch.setattr(Host, "since", lambda self, mark: {"cpu_foreign": 100.0, "cpu_steal": 0.0})
+    found = drapps.read(folder).decode().resize(16).plan(budget=3.0, work=tmp_path / "made" / "deep", rounds=1)
+    assert any("other programs used 1e+02 of" in note for note in found.notes)
+    monkeypatch.setattr(Host, "since", lambda self, mark: {"cpu_foreign": 0.0, "cpu_steal": None})
+    found = drapps.read(folder).decode().resize(16).plan(budget=3.0, work=tmp_path / "made" / "deep", rounds=1)
+    assert not any("other programs" in note for note in found.notes)

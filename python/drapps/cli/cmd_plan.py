@@ -20,11 +20,11 @@ def add_arguments(parser):
     parser.add_argument("--batch-size", type=int, default=64, help="of training (default: 64)")
     parser.add_argument("--workers", type=int, help="of training (default: what the container allows)")
     parser.add_argument("--samples", type=int, help="measure with so many samples at most")
-    parser.add_argument("--rounds", type=int, default=5, help="measurements of a strategy at most (default: 5)")
+    help = "measurements of a strategy at most (default: 5, and up to 20 while the best two cannot be told apart)"
+    parser.add_argument("--rounds", type=int, help=help)
     parser.add_argument("--seed", type=int, default=0, help="of the choice of samples (default: 0)")
-    parser.add_argument(
-        "--work", metavar="DIR", help="where strategies are tried (default: the system's folder for temporary files)"
-    )
+    help = "where strategies are tried; made if missing (default: the system's folder for temporary files)"
+    parser.add_argument("--work", metavar="DIR", help=help)
     parser.add_argument(
         "--memory", metavar="SIZE", help="for samples in memory: 4GB (default: half of what is free; 0: none)"
     )
@@ -32,7 +32,8 @@ def add_arguments(parser):
         "--drop-caches", action="store_true", help="drop the system's whole page cache before cold epochs (root)"
     )
     choice = parser.add_argument_group("what is best (default: the highest throughput)")
-    choice.add_argument("--weights", metavar="P,S,T", help="of preprocessing time, storage and throughput: 0,0,1")
+    help = "how much preprocessing time, storage and throughput count: 0,0,1, or 1,1,1 for all alike"
+    choice.add_argument("--weights", metavar="P,S,T", help=help)
     choice.add_argument("--cpu-hour", type=float, default=0, help="price of a CPU for an hour")
     choice.add_argument("--gb-month", type=float, default=0, help="price of a GB for a month")
     choice.add_argument("--gpu-hour", type=float, default=0, help="price of the machine that trains, for an hour")
@@ -59,7 +60,7 @@ def run(args):
         memory=_bytes(args.memory),
         work=args.work,
         drop_caches=args.drop_caches,
-        rounds=_positive("--rounds", args.rounds),
+        rounds=None if args.rounds is None else _positive("--rounds", args.rounds),
         seed=args.seed,
         tell=_tell,
         samples=None if args.samples is None else _positive("--samples", args.samples),

@@ -26,7 +26,7 @@ def plan(
     work=None,
     memory=None,
     drop_caches=False,
-    rounds=5,
+    rounds=None,
     samples=None,
     seed=0,
     tell=None,

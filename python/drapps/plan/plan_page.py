@@ -2,7 +2,7 @@
 
 from drapps import _core
 from drapps.plan.outcome import sorted_rows
-from drapps.plan.plan_text import choice_text, rate_text, score_text
+from drapps.plan.plan_text import choice_text, doubt_text, rate_text, score_text
 from drapps.plan.scoring import Metrics, Prices, pareto_front
 from drapps.report.charts import Frame, round_steps
 from drapps.report.markup import section, table
@@ -51,7 +51,9 @@ def make_page(plan):
 
 
 def _objective(plan):
-    return f"<p>{escape(plan.objective)}</p><p>{escape(repr(plan.pipe))}</p>"
+    doubt = doubt_text(plan)
+    doubt = f"<p>{escape(doubt)}</p>" if doubt else ""
+    return f"{doubt}<p>{escape(plan.objective)}</p><p>{escape(repr(plan.pipe))}</p>"
 
 
 # --- Pareto fronts ---
@@ -138,7 +140,7 @@ def _table(plan):
         "#between",
         "#cold",
         "#warm",
-        "#memory",
+        "#in memory",
         "#preparation",
         "#CPU time of it",
         "#storage",

@@ -1,5 +1,6 @@
 """A plan as a table for people."""
 
+from drapps.counted import counted
 from drapps.plan.outcome import sorted_rows
 from drapps.plan.scoring import Prices
 from drapps.plan.strategies import FILES, PAGE, Material, Strategy
@@ -19,6 +20,7 @@ def show(plan):
         f"{'round' if facts['rounds'] == 1 else 'rounds'}; {facts['ended']}; {plan.objective}"
     )
     print_table(columns(plan), [cells(plan, i, row) for i, row in enumerate(sorted_rows(plan.rows), 1)])
+    print("\n".join(legend(plan)))
     for title, entries in (
         ("edges where samples cannot be stored", _illegal(plan)),
         ("not offered", plan.refused),
@@ -29,7 +31,7 @@ def show(plan):
             print("\n".join(f"  {getattr(name, 'name', name)}: {why}" for name, why in entries.items()))
     for note in plan.notes:
         print(f"note: {note}")
-    print(choice_text(plan))
+    print("\n".join(filter(None, (choice_text(plan), doubt_text(plan)))))
 
 
 def columns(plan):
@@ -42,7 +44,7 @@ def columns(plan):
         ("between", "right"),
         ("cold", "right"),
         ("warm", "right"),
-        ("memory", "right"),
+        ("in memory", "right"),
         ("preparation", "right"),
         ("storage", "right"),
         *money,
@@ -91,10 +93,53 @@ def choice_text(plan):
     gain = ""
     if untouched is not None and untouched is not row and untouched.rate.mid:
         gain = f", {row.rate.mid / untouched.rate.mid:.2f} times as many as the pipeline as it is"
+        if may_be_as_fast(untouched, row):
+            gain = f", which may be no more than those of the pipeline as it is ({rate_text(untouched.rate.mid)})"
     return (
         f"chosen: {row.strategy.name}: {rate_text(row.rate.mid)} samples/s{gain}; "
         f"{time_text(row.preparation.mid)} of preparation, {bytes_text(row.storage.mid)}"
     )
+
+
+def may_be_as_fast(other, row):
+    """Whether the interval of one rate holds the middle of the other."""
+    return other.rate.high >= row.rate.mid or row.rate.low <= other.rate.mid
+
+
+def doubt_text(plan):
+    """That the choice is not certain; "": it is, or there is none."""
+    row, scale = plan.row, {one.strategy: one.metrics for one in plan.rows if not one.why_not}
+    if row is None:
+        return ""
+    rivals = 0
+    for other in plan.rows:
+        if other is row or other.why_not:
+            continue
+        for rate, least in ((row.rate.low, other.rate.mid), (row.rate.mid, other.rate.high)):
+            pair = {row.strategy: row.metrics._replace(throughput=rate),
+                    other.strategy: other.metrics._replace(throughput=least)}  # fmt: skip
+            scores = plan.objective.scores(pair, scale)
+            if scores[other.strategy] >= scores[row.strategy] and may_be_as_fast(other, row):
+                rivals += 1
+                break
+    if not rivals:
+        return ""
+    return (
+        f"not certain: {rivals} of the {len(scale) - 1} others may be as good, by their intervals; a larger budget or "
+        "a machine with nothing else running may tell them apart"
+    )
+
+
+def legend(plan):
+    """What the columns say, and what is odd in them."""
+    lines = [
+        "between: an interval that holds the truth with 95 %; cold, warm: measured with none and all of the samples in "
+        "the page cache; in memory: with all kept by cache_memory="
+    ]
+    odd = sum(0 < row.warm.mid < row.cold.mid for row in plan.rows)
+    if odd:
+        lines.append(f"warm is below cold in {counted(odd, 'row')}: reading is not what limits there, noise decides")
+    return lines
 
 
 def _illegal(plan):

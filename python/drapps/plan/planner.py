@@ -35,6 +35,7 @@ TOO_SLOW = 0.7  # of the speed that was expected: fewer samples are used
 EPOCHS_EACH = 5.0  # that an arm costs on average: made, checked, measured once to five times
 DISK_SHARE = 0.5  # of what is free, for trying things out
 LEAST_MEMORY_SHARE = 0.05  # of the samples: less is not worth a cache
+CROWDED = 0.2  # share of the CPUs that other programs use, from which on the plan says so
 DISK_RATE = 300e6  # bytes/s, before anything was measured
 
 
@@ -307,6 +308,7 @@ class Planner:
 
     def _plan(self, race, outcome):
         trials, noise = self.trials, pooled_noise(self.trials.components.values())
+        self._note_others()
         rows = [self._row(strategy, entry, noise) for strategy, entry in race.entries.items() if entry.measured]
         usable = {row.strategy: row.metrics for row in rows if not row.why_not}
         chosen, scores = best(self.objective, usable)
@@ -343,6 +345,19 @@ class Planner:
             facts,
             race.interrupted,
         )
+
+    def _note_others(self):
+        """A note where other programs used the CPUs while epochs were measured."""
+        found = [(one.epoch.seconds, (one.epoch.resources.get("cpu_foreign") or 0.0)
+                  + (one.epoch.resources.get("cpu_steal") or 0.0)) for one in self.trials.measurements]  # fmt: skip
+        seconds = sum(length for length, _ in found)
+        used = sum(length * cpus for length, cpus in found) / seconds if seconds else 0.0
+        cpus = usual_workers(0)
+        if used >= CROWDED * cpus:
+            self.note(
+                f"other programs used {used:.2g} of {counted(cpus, 'CPU')} while strategies were measured: their "
+                "figures are lower, and the intervals wider, than on an idle machine"
+            )
 
     def _row(self, strategy, entry, noise):
         trials, material = self.trials, strategy.material

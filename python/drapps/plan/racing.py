@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from drapps.plan.intervals import Interval, pooled_noise, rate_interval
 
-ROUNDS = 5  # PRESTO's
+ROUNDS = 5  # PRESTO's; more, up to
+MOST_ROUNDS = 20  # where the best two cannot be told apart and the budget allows it
 TOLERANCE = 0.02  # of the rate: arms this close to each other are not told apart
 FIRST_SHARE = 0.75  # of the budget, for first measurements; the rest is for the best
 ONCE = 0.5  # of the highest rate: below that, one measurement is enough to leave
@@ -47,12 +48,14 @@ class Race:
     utilities({name: rate}, middle): {name: utility}, each rising with its own rate; middle: {name: rate} by which
     they are scaled, so that utilities of several rates of an arm can be compared.
     left(): seconds of the budget that are left.
+    rounds: at most so many; None: ROUNDS, and up to MOST_ROUNDS while the best two cannot be told apart.
     """
 
-    def __init__(self, names, measure, seconds, left, utilities=lambda rates, middle: rates, rounds=ROUNDS, seed=0):
+    def __init__(self, names, measure, seconds, left, utilities=lambda rates, middle: rates, rounds=None, seed=0):
         self.entries = {name: Entry(name) for name in names}
         self._measure, self._seconds, self._left, self._utilities = measure, seconds, left, utilities
-        self._rounds, self._random = rounds, random.Random(seed)
+        self._rounds, self._random = rounds or ROUNDS, random.Random(seed)
+        self._most_rounds = rounds or MOST_ROUNDS
         self.interrupted = False
 
     def run(self):
@@ -61,7 +64,7 @@ class Race:
         try:
             self._first_round(self._left())
             done = 1
-            while done < self._rounds:
+            while done < self._most_rounds and (done < self._rounds or not self._is_decided()):
                 if len(self.running()) < 2:
                     why = "the others are clearly worse"
                     break
@@ -152,6 +155,12 @@ class Race:
         rates = self.rates()
         fastest = max(rates[other.name].mid for other in self.running())
         return len(entry.values) == 1 and ONCE * fastest < rates[entry.name].mid < fastest
+
+    def _is_decided(self):
+        """Whether the intervals of the best two are apart."""
+        utilities = self.utilities()
+        first, *others = sorted((utilities[entry.name] for entry in self.running()), key=lambda one: -one.mid)
+        return not others or first.low > others[0].high
 
     def _all_alike(self):
         """Whether those in the race are known to be within the tolerance of each other."""

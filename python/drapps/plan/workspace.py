@@ -12,6 +12,7 @@ import tempfile
 from contextlib import suppress
 
 from drapps import _core
+from drapps.printable import printable
 from drapps.printing import bytes_text
 
 PREFIX = ".drapps-plan-"
@@ -26,10 +27,11 @@ class Workspace:
     def __init__(self, parent=None):
         self.parent = os.path.abspath(os.fsdecode(parent or tempfile.gettempdir()))
         try:
+            os.makedirs(self.parent, exist_ok=True)
             self.removed = remove_leftovers(self.parent)
             self.path = tempfile.mkdtemp(prefix=PREFIX, dir=self.parent)
         except OSError as error:
-            raise _core.IOError(error.errno, f"plan: cannot work in {self.parent}: {error.strerror}") from None
+            raise _core.IOError(f"plan: cannot work in {printable(self.parent)}: {error.strerror}") from None
         self._lock = os.open(os.path.join(self.path, LOCK), os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
