@@ -1,5 +1,6 @@
 """What arguments and methods of other libraries are called in Pipeline, for messages about names that there are not."""
 
+import difflib
 import functools
 import inspect
 
@@ -33,16 +34,23 @@ METHODS = {
 }  # fmt: skip
 
 
+def did_you_mean(name, known):
+    """"; did you mean 'batch_size'?", or "" where no known name is like it."""
+    close = difflib.get_close_matches(name, sorted(known), 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
 def named_arguments(function):
     """Makes an unknown keyword argument a TypeError that says what it is called here."""
     known = frozenset(inspect.signature(function).parameters)
+    called = function.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(function)
     def checked(*arguments, **named):
         for name, value in named.items():
             if name not in known:
-                hint = f": {ARGUMENTS[name].format(repr(value))}" if name in ARGUMENTS else ""
-                raise TypeError(f"{function.__qualname__}() has no argument {name!r}{hint}")
+                hint = f": {ARGUMENTS[name].format(repr(value))}" if name in ARGUMENTS else did_you_mean(name, known)
+                raise TypeError(f"{called}() has no argument {name!r}{hint}")
         return function(*arguments, **named)
 
     return checked

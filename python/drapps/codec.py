@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy
 
 CLASSES = ("media", "text", "tokens", "ints", "floats", "pixels", "other")
+LEAST_SAMPLES = 7  # that Zstandard trains a dictionary from
 _KINDS: dict[str, Callable[[bytearray], bytes | str]] = {"bytes": bytes, "text": lambda data: data.decode()}
 
 
@@ -104,6 +105,9 @@ def decompress(file: Any, *, dictionary: CodecDict | None = None, max_size: int 
 def train_dictionary(samples: Any, max_size: int = 112640) -> CodecDict:
     """Train a Zstandard dictionary from some hundreds of samples of one kind: bytes objects of up to some 16 KB."""
     samples = [bytes(sample) for sample in samples]
+    if len(samples) < LEAST_SAMPLES:
+        least = f"at least {LEAST_SAMPLES} samples, better some hundreds"
+        raise _core.ArgumentError(f"train_dictionary: needs {least}, got {len(samples)}")
     return _core.train_codec_dict(b"".join(samples), tuple(map(len, samples)), max_size)
 
 
@@ -158,6 +162,9 @@ def _described(data):
 
     array = numpy.asarray(data)
     dense = numpy.ascontiguousarray(array)  # makes scalars one-dimensional
+    if array.dtype.name in ("uint32", "uint64"):
+        signed = array.dtype.name[1:]
+        raise TypeError(f"arrays of {array.dtype.name} are not supported; view them as {signed}: .view({signed!r})")
     return dense.reshape(-1).view("uint8"), array.dtype.name, array.shape, "array"
 
 

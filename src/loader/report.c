@@ -141,7 +141,7 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
     if (*text)
         snprintf(*text, room,
                  "data: %s (%s, %llu samples)\n%s%s%s%s%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
-                 "a batch takes %s, all batches at most %s, a worker at most %s\n",
+                 "a batch takes %s; limits, which are mostly not reached: %s for all batches, %s for a worker\n",
                  e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, ranges, offload,
                  policy, order, workers, workers == 1 ? "" : "s", prefetch,
                  e->o.pushed_order ? "pushed"

@@ -298,19 +298,34 @@ const char *dr__data_class_name(dr__data_class class)
 
 static const char *const whys[] = { "set", "best", "probe" };
 
+/* One codec: what is known of it. */
+static size_t explain_one(const dr__codec_manager *m, const dr__codec_choice *c, int i, char *text, size_t size)
+{
+    const dr__codec_history *h = &m->history[c->class][i];
+    const double utility = c->terms[i].utility - c->terms[i].bonus; /* no number while its bonus has no end */
+    size_t used = (size_t)snprintf(text, size, "; %s: ", m->name[i]);
+    if (m->wire_id[i] != DR__BYTES_NONE && used < size)
+        used += (size_t)snprintf(text + used, size - used, "%.0f%% of the bytes, unpacked at %.0f MB/s, ",
+                                 100 * h->share, 1e-6 / h->decode_s);
+    if (used < size)
+        used += isfinite(utility) ? (size_t)snprintf(text + used, size - used, "utility %.3f", utility)
+                                  : (size_t)snprintf(text + used, size - used, "measured too seldom for a utility");
+    return used;
+}
+
 const char *dr__codec_explain(const dr__codec_manager *m, const dr__codec_choice *c, char *text, size_t size)
 {
-    const dr__codec_history *h = m->history[c->class];
-    size_t used = (size_t)snprintf(text, size, "%s for %s data (%s)", m->name[c->which], dr__data_class_name(c->class),
-                                   whys[c->why]);
+    static const char *const reasons[] = { "as set", "the best so far", "on trial" };
+    const bool none = m->wire_id[c->which] == DR__BYTES_NONE;
+    size_t used =
+        (size_t)snprintf(text, size, "%s%s (%s for data of class %s)", none ? "not compressed" : "compressed by ",
+                         none ? "" : m->name[c->which], reasons[c->why], dr__data_class_name(c->class));
     for (int i = 0; i < m->n && used < size; i++)
-        if (is_known(&h[i]))
-            used += (size_t)snprintf(text + used, size - used,
-                                     "; %s: %.0f%% of the bytes, unpacked at %.0f MB/s, U %.3f", m->name[i],
-                                     100 * h[i].share, 1e-6 / h[i].decode_s, c->terms[i].utility - c->terms[i].bonus);
+        if (is_known(&m->history[c->class][i]))
+            used += explain_one(m, c, i, text + used, size - used);
     if (used < size)
         snprintf(text + used, size - used, "; reads at %.0f MB/s, unpacking takes %.1f times its CPU time",
-                 dr__codec_bytes_per_s(m, h[c->which].share) * 1e-6, slowdown_of(m));
+                 dr__codec_bytes_per_s(m, m->history[c->class][c->which].share) * 1e-6, slowdown_of(m));
     return text;
 }
 

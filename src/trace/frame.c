@@ -36,7 +36,7 @@ void dr__header_write(uint64_t start_ns, uint8_t out[DR__TRACE_HEADER])
 dr_status dr__header_read(const uint8_t in[DR__TRACE_HEADER], uint64_t *start_ns, dr_error *err)
 {
     if (memcmp(in, magic, sizeof magic))
-        return dr__fail(err, DR_ERR_FORMAT, "not a trace, from byte 0 on");
+        return dr__fail(err, DR_ERR_FORMAT, "not a trace of drapps: its first bytes are not those of one");
     if (get(in + 20, 4) != sum_of(in, 20))
         return dr__fail(err, DR_ERR_FORMAT, "damaged between bytes 8 and 24");
     if (get(in + 8, 4) != DR__TRACE_VERSION)

@@ -178,3 +178,17 @@ def test_what_a_loader_is_at(tmp_path, monkeypatch):
         next(batches)
         (at,) = loader.running()
         assert at["worker"] == 1 and at["key"] == f"a/{at['id']:03}.png" and at["seconds"] >= 0
+
+
+def test_a_warning_names_a_sample_once(tmp_path, caplog):
+    images = images_of(tmp_path, {3})
+    with drapps.read(tmp_path).decode().resize((8, 8)).loader(batch_size=4, on_bad_sample="skip") as loader:
+        list(loader)
+    line, key = caplog.messages[-1], loader.bad_samples()[0].name
+    assert line.startswith("bad sample (skipped): ") and line.count(f'"{key}"') == 1 and line.count(key) <= 2
+    assert images.samples[3][0].endswith(key)
+
+
+def test_unknown_arguments_are_answered():
+    with pytest.raises(TypeError, match=r"DataLoader\(\) has no argument 'num_worker'; did you mean 'num_workers'\?"):
+        DataLoader([1], num_worker=2)

@@ -10,7 +10,9 @@ import pytest
 from imagesets import N_IMAGES, picture, run_python, write_folder
 from PIL import Image
 
+import drapps
 from drapps import cli, optable
+from drapps.cli.op_text import parse_op
 from drapps.printing import print_table
 
 
@@ -87,6 +89,13 @@ def test_errors_for_people(args, status, text):
     done = run(*args)
     assert done.returncode == status and text in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_ops_that_are_not_there_are_answered():
+    with pytest.raises(drapps.ArgumentError, match="--op: no op 'resiz'; did you mean 'resize'. `drapps ops` lists"):
+        parse_op("resiz(64)")
+    with pytest.raises(drapps.ArgumentError, match="no op 'qqq'; `drapps ops` lists them"):
+        parse_op("qqq")
 
 
 def test_help_of_bench_says_what_it_is_for():

@@ -84,7 +84,7 @@ def test_halves_are_those_of_numpy():
 def test_wrong_calls_are_explained():
     with pytest.raises(drapps.ArgumentError, match='no stage "zlib"; stages: shuffle'):
         codec.encode(b"abc", "zlib")
-    with pytest.raises(TypeError, match="arrays of uint32 with 1 dimensions are not supported"):
+    with pytest.raises(TypeError, match="arrays of uint32 are not supported; view them as int32"):
         codec.encode(np.zeros(3, "uint32"), "shuffle")
     with pytest.raises(drapps.ArgumentError, match="int8 does not take int32"):
         codec.encode(np.zeros(3, "int32"), "int8")
@@ -240,3 +240,49 @@ def test_bench_says_what_is_wrong(tmp_path, capsys):
                             (["--dtype", "real", str(tmp_path / "x.npy")[:-4]], "x")):
         assert main(["codec", "bench", *arguments]) != 0
         assert text in capsys.readouterr().err
+
+
+# --- messages ---
+
+
+def test_unsigned_types_are_explained():
+    with pytest.raises(TypeError, match=r"arrays of uint64 are not supported; view them as int64: \.view\('int64'\)"):
+        codec.encode(np.arange(4, dtype="uint64"), "zstd")
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64", "bool"])
+def test_bench_takes_every_type(tmp_path, capsys, dtype):
+    path = tmp_path / "array.npy"
+    np.save(path, np.arange(5000).astype(dtype))
+    assert main(["codec", "bench", str(path), "--seconds", "0.001", "--no-keep", "--json"]) == 0
+    assert {row["bytes"] for row in json.loads(capsys.readouterr().out)} == {5000 * np.dtype(dtype).itemsize}
+
+
+@pytest.mark.parametrize(("content", "more", "said"), [
+    (b"", (), "array.npy: no array of NumPy"),
+    (b"\x93NUMPY\x01\x00\xff", (), "array.npy: no array of NumPy"),
+    (np.zeros(0), (), "array.npy: is empty"),
+    (np.array([{}]), (), "one of Python objects"),
+    (np.arange(9), ("--codec", "bf16"), "--codec bf16 does not take elements of type int64"),
+])  # fmt: skip
+def test_bench_names_the_file_and_the_reason(tmp_path, capsys, content, more, said):
+    path = tmp_path / "array.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        np.save(path, content)
+    assert main(["codec", "bench", str(path), "--seconds", "0.001", "--no-keep", *more]) in (1, 2)
+    out, err = capsys.readouterr()
+    assert not out and said in err and "unsafe" not in err
+
+
+def test_bench_of_an_empty_file(tmp_path, capsys):
+    (tmp_path / "empty").write_bytes(b"")
+    assert main(["codec", "bench", str(tmp_path / "empty"), "--no-keep"]) == 1
+    assert "is empty: there is nothing to measure" in capsys.readouterr().err
+
+
+def test_a_dictionary_needs_samples():
+    with pytest.raises(drapps.ArgumentError, match="at least 7 samples, better some hundreds, got 1"):
+        codec.train_dictionary([b"alone" * 100])
+    assert bytes(codec.train_dictionary([f"sample {i} of many, all alike".encode() * 9 for i in range(200)]))

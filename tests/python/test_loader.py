@@ -365,7 +365,7 @@ def test_stats_explain_profile(pipe):
     counted = {key: value for key, value in found.items() if value is not None and key not in settings}
     assert "samples" in counted and all(stats[key] == value for key, value in counted.items())
     assert "random_resized_crop" in loader.explain()
-    sizes = r"a batch takes [\d.]+ (B|KB|MB), all batches at most [\d.]+ [MG]B, a worker at most [\d.]+ [MG]B"
+    sizes = r"a batch takes [\d.]+ (B|KB|MB); limits.*: [\d.]+ [MG]B for all batches, [\d.]+ [MG]B for a worker"
     assert re.search(sizes, loader.explain())
     assert "random_resized_crop" in str(loader.profile(4))
     assert "5 batches of 5" in repr(loader)

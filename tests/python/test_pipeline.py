@@ -41,7 +41,8 @@ def test_read_says_where_it_looked(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name, value, said", [
     ("num_workers", 2, "give workers=2"), ("drop_last", True, 'give last="drop"'), ("collate_fn", list, "collate="),
-    ("persistent_workers", True, "workers stay"), ("nonsense", 1, "no argument 'nonsense'$")])  # fmt: skip
+    ("persistent_workers", True, "workers stay"), ("nonsense", 1, "no argument 'nonsense'$"),
+    ("batchsize", 1, "did you mean 'batch_size'"), ("shufle", 1, "did you mean 'shuffle'")])  # fmt: skip
 def test_arguments_of_torch_are_named(folder, name, value, said):
     with pytest.raises(TypeError, match=f"^Pipeline.loader.. has no argument '{name}'") as raised:
         drapps.read(folder).decode().loader(batch_size=2, **{name: value})

@@ -33,7 +33,8 @@ static int describe(const Py_buffer *buffer, const char *dtype, PyObject *dims, 
 {
     *out = (dr_desc){ .dtype = dr_dtype_parse(dtype), .n_dims = (int)PyTuple_Size(dims) };
     if (!out->dtype || out->n_dims > DR_MAX_DIMS) {
-        PyErr_Format(PyExc_TypeError, "arrays of %s with %d dimensions are not supported", dtype, out->n_dims);
+        PyErr_Format(PyExc_TypeError, "arrays of %s with %d dimensions are not supported (at most %d dimensions)",
+                     dtype, out->n_dims, DR_MAX_DIMS);
         return -1;
     }
     size_t bytes = dr_dtype_size(out->dtype);

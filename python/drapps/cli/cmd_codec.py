@@ -41,11 +41,23 @@ def _stage(row):
 
 
 def _bench(args):
-    rows = [row for group in _groups(args).values() for row in _measure(group, args)]
+    groups = _groups(args)
+    _check_codecs(args.codec or (), {dtype for _, dtype in groups})
+    rows = [row for group in groups.values() for row in _measure(group, args)]
     if args.json:
         return print_json(rows)
     figures = [(name, "right") for name in ("ratio", "encode MB/s", "decode MB/s")]
     print_table(("class", "type", "bytes", "codec", *figures), [_figures(row) for row in rows])
+
+
+def _check_codecs(specs, dtypes):
+    """Whether each codec that was asked for takes the elements of some file."""
+    from drapps import _core
+
+    for spec in specs:
+        opened = _core.open_codec(spec)
+        if not any(map(opened.takes, dtypes)):
+            raise _core.ArgumentError(f"--codec {spec} does not take elements of type {', '.join(sorted(dtypes))}")
 
 
 def _figures(row):
@@ -57,11 +69,15 @@ def _groups(args):
     """The contents of the files by (class, type): one array each, up to MOST bytes."""
     import numpy
 
-    from drapps import codec
+    from drapps import _core, codec
 
     found = {}
     for path in args.files:
         array = _read(path, args.dtype)
+        if not array.size:
+            raise _core.FormatError(f"{path}: is empty: there is nothing to measure")
+        if array.dtype.name in ("uint32", "uint64"):
+            array = array.view(array.dtype.name[1:])  # codecs know the signed types of that size
         data_class = codec.choose(array).data_class
         found.setdefault((data_class, array.dtype.name), []).append(array)
     for (_, dtype), arrays in found.items():
@@ -80,8 +96,9 @@ def _read(path, dtype):
     if path.endswith(".npy"):
         try:
             return numpy.load(path, mmap_mode="r", allow_pickle=False)
-        except ValueError as error:
-            raise _core.FormatError(f"{path}: {error}") from None
+        except (ValueError, EOFError):
+            why = "no array of NumPy (.npy), a damaged one, or one of Python objects"
+            raise _core.FormatError(f"{path}: {why}") from None
     with open(path, "rb") as file:
         data = file.read(MOST)
     try:

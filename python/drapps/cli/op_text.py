@@ -3,6 +3,7 @@
 import ast
 
 from drapps import _core
+from drapps.argument_hints import did_you_mean
 from drapps.optable import TABLE
 
 
@@ -36,5 +37,7 @@ def parse_op(text):
     except (SyntaxError, ValueError, AttributeError):
         raise wrong from None
     if name not in TABLE or None in kwargs:
-        raise _core.ArgumentError(f"--op: no op {name!r} (`drapps ops` lists them)") if name not in TABLE else wrong
+        if name in TABLE:
+            raise wrong
+        raise _core.ArgumentError(f"--op: no op {name!r}{did_you_mean(name, TABLE) or ';'} `drapps ops` lists them")
     return name, args, kwargs

@@ -38,8 +38,9 @@ MASK = (1 << 64) - 1
 
 
 def log_bad(name, action, error):
-    """Logs one line, whatever characters the name of the sample holds."""
-    log.warning("bad sample %s (%s): %s", printable(name), action, printable(error))
+    """Logs one line, whatever characters the name of the sample holds; the name once, also where the error has it."""
+    name, error = printable(name), printable(error)
+    log.warning("bad sample%s (%s): %s", "" if f'"{name}"' in error else f" {name}", action, error)
 
 
 class BadSample(NamedTuple):

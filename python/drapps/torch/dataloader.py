@@ -20,6 +20,7 @@ from torch.utils.data import dataloader as torchs
 from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core, metrics
+from drapps.argument_hints import named_arguments
 from drapps.arguments import DATALOADER, EPOCH, check
 from drapps.counted import counted
 from drapps.ledger import costs_of
@@ -96,6 +97,7 @@ class DataLoader(data.DataLoader[_T_co]):
     [[0, 1, 2], [3, 4, 5]]
     """
 
+    @named_arguments
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=NOT_GIVEN,
                  collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
                  multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,

@@ -46,7 +46,7 @@ def _work(loader):
         f"by {counted(n, 'thread')}, natively" if native else f"in {counted(n, 'worker process', 'worker processes')}"
     )
     ahead = loader._tuning.overrides.get("prefetch", loader.prefetch_factor * n)
-    yield f"runs: {where} ({'decided' if n.decided else 'given'}), {ahead} batches in flight"
+    yield f"runs: {where} ({'chosen by drapps' if n.decided else 'given'}), {ahead} batches in flight"
     if plan:
         yield from plan.lines
     yield from _cache(loader, plan)

@@ -312,7 +312,7 @@ static void memory_is_shared_and_keeps_its_limit(void **state)
     assert_true(stat_of(l, "cache_memory_records") > 40 && stat_of(l, "cache_memory_records") < 60);
     assert_true(stat_of(l, "cache_memory_bytes") <= 1 << 20);
     assert_true(stat_of(l, "cache_memory_refused") > 0 && stat_of(l, "cache_memory_evicted") > 0);
-    assert_explains(l, "evicts what is needed again last; none for 8-bit data (set)");
+    assert_explains(l, "evicts what is needed again last; not compressed (as set for data of class 8-bit)");
     assert_ok(dr_loader_start(other, 4, &err));
     tape_free(&got);
     tape_read(&got, other, -1);
@@ -389,7 +389,7 @@ static void the_codec_is_a_knob(void **state)
     assert_ok(dr_loader_set(l, "codec", 0, &err));
     tape t = epochs(l, 1);
     assert_int_equal(stat_of(l, "cache_written_bytes"), stat_of(l, "cache_raw_bytes"));
-    assert_explains(l, "none for 8-bit data (set)");
+    assert_explains(l, "not compressed (as set for data of class 8-bit)");
     tape_free(&t);
     dr_loader_close(&l);
     dr_graph_free(&g);

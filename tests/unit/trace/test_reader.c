@@ -192,7 +192,7 @@ static void other_files(void **state)
     assert_fails(count_made(&m, &n), DR_ERR_FORMAT, "not a trace: it ends at byte 0");
     strcpy((char *)m.data, "{\"t\": 1, \"event\": \"start\"}\n{\"t\": 2}\n");
     m.size = strlen((char *)m.data);
-    assert_fails(count_made(&m, &n), DR_ERR_FORMAT, "not a trace, from byte 0 on");
+    assert_fails(count_made(&m, &n), DR_ERR_FORMAT, "not a trace of drapps: its first bytes are not those of one");
     assert_fails(count("/nowhere/at/all", &n), DR_ERR_NOT_FOUND, "/nowhere/at/all");
     assert_fails(count("/tmp", &n), DR_ERR_IO, "/tmp: cannot read");
 }
