@@ -101,7 +101,8 @@ check-fuzz: $(VENV)/.ready | system-check
 
 check-stress: $(INSTALLED)
 	$(PY) -m pytest tests/stress
-	PACK_KILLS=50 PACK_FLIPS=1000 $(PY) -m pytest tests/python/test_packing_damage.py
+	PACK_KILLS=50 PACK_FLIPS=1000 CACHE_KILLS=50 PLAN_KILLS=50 \
+		$(PY) -m pytest tests/python/test_packing_damage.py tests/python/test_killed.py
 
 check-arm: $(VENV)/.ready
 	@scripts/check-arm
@@ -130,7 +131,10 @@ docs: $(INSTALLED) $(VENV)/.docs
 wheel: $(VENV)/.ready | system
 	scripts/wheel
 
-install: $(VENV)/.ready | system
+# Meson is all that it needs of $(VENV): no torch.
+install: | system
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	test -x $(MESON) || $(PY) -m pip install -qq $$(grep -E '^(meson|ninja)==' scripts/venv.txt)
 	$(MESON) setup build-install $(if $(wildcard build-install/build.ninja),--reconfigure) --prefix=$(PREFIX)
 	$(MESON) compile -C build-install
 	$(MESON) install -C build-install --no-rebuild

@@ -109,6 +109,10 @@ typedef struct dr_loader_options {
                                   epochs decode only the rows that a crop needs.  "auto" (default): in memory, within
                                   1/32 of the memory limit, and in an index file beside the data or in the user's cache
                                   folder; "memory": no file; "off".  Overridden by DRAPPS_SEEK_INDEX */
+    const char *ranges;        /* read of a JPEG only the bytes that its crop needs, once seek points are known: "auto"
+                                  (default): from remote sources, and of local files where that is measured to be
+                                  faster; "on": whenever it is possible; "off".  Needs seek_index, and an image that
+                                  is only decoded and cropped; not together with a cache */
 
     /* --- data on a server --- */
     const char *offload; /* which ops a drapps server runs, for a data set that lies on one: "auto" (default), "off",

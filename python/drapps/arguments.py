@@ -113,6 +113,8 @@ PATH = Rule(lambda value: isinstance(value, (str, bytes, os.PathLike)), "a path"
 CPU_LIMIT = Rule(lambda value: is_real(value) and CPUS[0] <= value <= CPUS[1],
                  f"a number from {CPUS[0]} to {CPUS[1]}")  # fmt: skip
 
+MEMORY_LEAST = 1 << 20  # of a cache in memory, as DR__MEMORY_LEAST
+
 BOTH = {
     "in_order": FLAG,
     "on_bad_sample": choices("raise", "skip", "replace"),
@@ -120,7 +122,8 @@ BOTH = {
     "memory_limit": COUNT.or_none(),
     "cache": PATH,
     "cache_limit": COUNT.or_none(),
-    "cache_memory": COUNT.or_none(),
+    "cache_memory": Rule(lambda value: COUNT.test(value) and (value == 0 or value >= MEMORY_LEAST),
+                         f"0 or at least {MEMORY_LEAST} bytes").or_none(),
     "lanes": FLAG,
     "policy": Rule(_is_policy, "a policy").or_none(),
     "resource_monitor": Rule(lambda value: isinstance(value, Monitor), "a drapps.Monitor").or_none(),

@@ -11,7 +11,7 @@ from drapps.pipeline import Pipeline
 
 
 def read_coco(annotations, root, empty=False, masks=False, keypoints=False, crowds=False):
-    """Return a pipeline over the images of a COCO instances file, with the fields image, boxes, labels and image_id.
+    """Return a pipeline over the images of a COCO instances file, with the fields image, boxes and labels.
 
     annotations: the JSON file.
     root: the folder that its file names are relative to.
@@ -21,7 +21,8 @@ def read_coco(annotations, root, empty=False, masks=False, keypoints=False, crow
     keypoints: add a field of float32 key points (objects x points x 3: x, y, visibility).
 
     Boxes are float32 x0, y0, x1, y1; labels are category ids.  Boxes, masks and key points are transformed with their
-    image by all ops, masks by nearest neighbour.  By default all are delivered, as lists with one array per image.
+    image by all ops, masks by nearest neighbour.  These fields are delivered as lists with one array per image;
+    outputs="image,boxes,labels,image_id" of a loader adds the ids of the images.
 
     >>> pipe = drapps.read_coco("instances_train2017.json", "train2017").decode()
     """

@@ -160,7 +160,8 @@ class Pipeline(Selecting):
 
     def _graph(self, caller):
         if self.has_python:
-            raise _core.ArgumentError(f"{caller}: Python functions in the chain have no native form")
+            raise _core.ArgumentError(f"{caller}: the chain has Python functions, which have no native form; the "
+                                      "loader's explain() tells of them")  # fmt: skip
         return _core.graph_from_json(graph_json([node.to_json() for node in self._stages]))
 
     # --- facts ---

@@ -28,7 +28,7 @@ from drapps.output import from_numpy
 from drapps.passes import pass_state as state_checks
 from drapps.passes.bad_samples import MAX_BAD
 from drapps.passes.cursor import ConsumerTimer, Cursor
-from drapps.pipeline import PythonStage
+from drapps.pipeline import Node, PythonStage
 from drapps.sched import check_cpus
 from drapps.stages import FOLLOWERS, Group, Maker, SampleRunner, filled
 from drapps.stat_keys import with_all_keys
@@ -137,7 +137,10 @@ class PythonLoader(LoaderBase):
 
     def _collate(self):
         """Return the function that collates samples."""
-        return partial(collated, outputs=self._outputs, rules=self._rules, layout=self._layout)
+        native = [*(field[0] for field in self._pipe.dataset.fields),
+                  *(name for stage in self._pipe.stages if isinstance(stage, Node) for name in stage.out)]  # fmt: skip
+        return partial(collated, outputs=self._outputs, native=frozenset(native), rules=self._rules,
+                       layout=self._layout)  # fmt: skip
 
     # --- the order ---
 
@@ -467,17 +470,21 @@ def new_maker(pipe, seed, shuffle, reference, cache, on_bad, alone=False, output
     return Maker(SampleRunner(pipe, seed, shuffle, reference, cache and Cache(*cache), alone, outputs), on_bad)
 
 
-def collated(samples, outputs, rules, layout):
+def collated(samples, outputs, native, rules, layout):
     """Return the fields of a batch."""
-    return collate(samples, outputs or _standard_outputs(samples[0]), rules, layout)
+    return collate(samples, outputs or _standard_outputs(samples[0], native), rules, layout)
 
 
-def _standard_outputs(sample):
-    """Return the default outputs, as in the library: image, label and the image's annotations, or all fields."""
+def _standard_outputs(sample, native):
+    """Return the default outputs, as in the library: image, label and the image's annotations, or all fields.
+
+    What functions added, which is not among the `native` fields of data set and ops, is delivered, too.
+    """
     if "image" not in sample.fields:
         return list(sample.fields)
     first = [name for name in ("image", "label") if name in sample.fields]
-    return first + [name for name in sample.fields if sample.kinds.get(name) in FOLLOWERS and name not in first]
+    return first + [name for name in sample.fields
+                    if name not in first and (sample.kinds.get(name) in FOLLOWERS or name not in native)]  # fmt: skip
 
 
 def _converted(value, kind):

@@ -38,15 +38,27 @@ def verify(path, *, format="auto", decode=True, progress=None):
     names = [field[0] for field in dataset.fields]
     loader = pipe.loader(batch_size=BATCH, outputs=names, collate=dict.fromkeys(names, "list"), output="raw",
                          on_bad_sample="skip", max_bad=max(dataset.size, 1), seek_index="off")  # fmt: skip
-    samples = []
+    samples, seen = {}, bytearray(dataset.size)
     with loader:
-        done = 0
         for batch in loader.batches():
-            samples += [Damage(row["key"], row["error"]) for row in batch.bad]
-            done += len(batch.ids) + len(batch.bad)
+            samples.update((row["id"], Damage(row["key"], row["error"])) for row in batch.bad)
+            for i in (*batch.ids, *(row["id"] for row in batch.bad)):
+                seen[i] = 1
             if progress is not None:
-                progress(done)
-    return files, samples
+                progress(seen.count(1))
+    for i in (i for i, there in enumerate(seen) if not there):  # of batches in which all were bad: none is delivered
+        samples[i] = Damage(dataset.key(i), _error_of(pipe, i))
+        if progress is not None:
+            progress(seen.count(1) + len(samples))
+    return files, [samples[i] for i in sorted(samples)]
+
+
+def _error_of(pipe, i):
+    try:
+        pipe[i]
+    except _core.Error as error:
+        return str(error)
+    return "it was damaged when it was read first, and is not any more"
 
 
 def _damaged_files(dataset):

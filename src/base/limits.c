@@ -102,16 +102,23 @@ static void read_groups(const char *root, dr__limits *l)
     }
 }
 
-static uint64_t machine_memory(const char *root)
+/* A line of /proc/meminfo, in bytes; 0: it is not there. */
+static uint64_t meminfo(const char *root, const char *name)
 {
     char text[4096];
     unsigned long long kb = 0;
     if (read_text(root, "/proc/meminfo", text, sizeof text)) {
-        const char *at = strstr(text, "MemTotal:");
+        const char *at = strstr(text, name);
         if (at)
-            sscanf(at, "MemTotal: %llu", &kb);
+            sscanf(at + strlen(name), " %llu", &kb);
     }
-    return kb ? (uint64_t)kb * 1024 : (uint64_t)1 << 30;
+    return (uint64_t)kb * 1024;
+}
+
+static uint64_t machine_memory(const char *root)
+{
+    const uint64_t bytes = meminfo(root, "MemTotal:");
+    return bytes ? bytes : (uint64_t)1 << 30;
 }
 
 void dr__limits_read(const char *root, dr__limits *out)
@@ -132,6 +139,12 @@ void dr__limits_read(const char *root, dr__limits *out)
 uint64_t dr__limits_memory(const dr__limits *l)
 {
     return l->memory_limit / 4 / (uint64_t)l->local_world;
+}
+
+uint64_t dr__limits_page_cache(const char *root, const dr__limits *l)
+{
+    const uint64_t available = meminfo(root, "MemAvailable:");
+    return available < l->memory_limit ? available : l->memory_limit;
 }
 
 int dr__limits_workers(const dr__limits *l)

@@ -19,6 +19,9 @@ void dr__limits_read(const char *root, dr__limits *out);
 /* Bytes that this process should use for samples: a quarter of its share of the memory. */
 uint64_t dr__limits_memory(const dr__limits *limits);
 
+/* Bytes that the system could still use to keep files in memory: what is free or can be freed, within the limit. */
+uint64_t dr__limits_page_cache(const char *root, const dr__limits *limits);
+
 /* Threads this process should run: its share of the CPUs, at least 1. */
 int dr__limits_workers(const dr__limits *limits);
 

@@ -2,12 +2,16 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 
 void dr__cond_init(dr__cond *cond)
@@ -113,4 +117,53 @@ void dr__stall(void)
         struct timespec t = { .tv_nsec = (long)(state >> 12) % 1000000 };
         nanosleep(&t, NULL);
     }
+}
+
+/* --- time --- */
+
+enum { SLOWDOWN_OF_NS = 1000000 }; /* CPU time that a slow-down is of, at least */
+
+/* Time that the calling thread has run, and has waited for a CPU; false, and 0: not known. */
+static bool times(uint64_t *ran_ns, uint64_t *waited_ns)
+{
+    char text[96], *second;
+    const int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    *ran_ns = strtoull(text, &second, 10);
+    *waited_ns = *ran_ns ? strtoull(second, NULL, 10) : 0;
+    return *ran_ns > 0;
+}
+
+uint64_t dr__busy_ns(void)
+{
+    uint64_t ran, waited;
+    times(&ran, &waited);
+    const uint64_t now = dr__now_ns();
+    return now > waited ? now - waited : 0;
+}
+
+double dr__thread_slowdown(void)
+{
+    static _Thread_local struct {
+        uint64_t ran, waited;
+        double found;
+    } last;
+    uint64_t ran, waited;
+    if (!times(&ran, &waited))
+        return 0;
+    if (ran < last.ran + SLOWDOWN_OF_NS)
+        return last.found;
+    last.found = 1 + (double)(waited - last.waited) / (double)(ran - last.ran);
+    last.ran = ran;
+    last.waited = waited;
+    return last.found;
+}
+
+uint64_t dr__busy_since(uint64_t start_ns)
+{
+    const uint64_t now = dr__busy_ns(); /* two clocks of the kernel, which may differ a little */
+    return now > start_ns ? now - start_ns : 1;
 }

@@ -35,4 +35,13 @@ void dr__fork_in_child(void (*reset)(void));
 /* DRAPPS_STALL=<percent>: sleeps now and then for up to a millisecond, to shake races out in tests. */
 void dr__stall(void);
 
+/* Monotonic time without that in which this thread was ready to run and had no CPU, as far as the kernel reports it:
+ * what a read takes, whatever else runs.  Costs some microseconds.  dr__busy_since: from such a time on, at least 1. */
+uint64_t dr__busy_ns(void);
+uint64_t dr__busy_since(uint64_t start_ns);
+
+/* How much longer than its CPU time this thread took while it did not sleep, since it last asked (and had a millisecond
+ * of CPU time): 1 and more, as others use the CPUs or a quota is used up.  0: not known.  Costs as much. */
+double dr__thread_slowdown(void);
+
 #endif

@@ -99,7 +99,7 @@ static void tell_facts(dr__exec *e, int workers)
     dr__cache *c = e->cache;
     const uint64_t bytes = atomic_load(&c->made_bytes);
     const dr__store_facts facts = {
-        .cores = workers,
+        .cores = e->knobs.ceiling.cpus > 0 ? DR_MIN(workers, e->knobs.ceiling.cpus) : workers,
         .n_samples = samples_per_epoch(e->set),
         .make_s = bytes ? (double)atomic_load(&c->made_ns) * 1e-9 / (double)bytes : 0,
     };
@@ -460,8 +460,7 @@ static void explain_memory(const dr__cache *c, const dr_store_stats *s, char *te
              (double)m.bytes * 1e-6, (double)m.limit * 1e-6,
              m.shared ? "for all processes of this machine" : "for this process alone",
              m.short_of ? " (the machine has no more)" : "",
-             c->order_is_known ? "what is used last by the order of the next epochs" : "what was not used for an epoch",
-             s->memory_codec);
+             c->order_is_known ? "what is needed again last" : "what was not used for an epoch", s->memory_codec);
 }
 
 void dr__cache_explain(dr__exec *e, char *text, size_t size)

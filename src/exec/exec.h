@@ -24,6 +24,7 @@
 #include "base/limits.h"
 #include "base/thread.h"
 #include "data/bufpool.h"
+#include "exec/range_stage.h"
 #include "exec/read_ahead.h"
 #include "exec/pushed_order.h"
 #include "exec/lanes.h"
@@ -195,6 +196,8 @@ typedef struct dr__exec {
     dr_trace *trace;   /* NULL: none */
     dr_ledger *ledger; /* costs of samples in earlier passes; NULL: none; owned by the loader */
     dr__replacements replacements;
+
+    dr__range_stage ranges;
 
     dr__stats stats; /* atomic */
     dr__budget budget;

@@ -105,8 +105,8 @@ void dr__lane_recycle(dr__lanes *lanes, dr__parked *p)
 
 void dr__lane_update_bytes(dr__lanes *lanes, dr__parked *p)
 {
-    lanes->bytes += p->record.block_cap - p->counted;
-    p->counted = p->record.block_cap;
+    lanes->bytes += dr__record_memory(&p->record) - p->counted;
+    p->counted = dr__record_memory(&p->record);
 }
 
 /* pool lock: NULL: beyond the budget, or out of memory. */
@@ -139,7 +139,7 @@ bool dr__lane_park(dr__exec *e, dr__workbench *bench, const dr__job *job, bool m
     atomic_fetch_add(&e->lanes.slow_samples, 1);
     atomic_store(&bench->started_ns, 0); /* lanes.running counts it from now on */
     dr__pool_lock();
-    dr__parked *p = may_run_now(e, more) ? NULL : get_entry_within_budget(e, bench->record.block_cap);
+    dr__parked *p = may_run_now(e, more) ? NULL : get_entry_within_budget(e, dr__record_memory(&bench->record));
     if (p) {
         dr__record_swap(&p->record, &bench->record);
         dr__lane_update_bytes(&e->lanes, p);

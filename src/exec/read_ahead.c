@@ -26,7 +26,7 @@ int dr__read_ahead_most(const dr__exec *e)
 static bool has_room(const dr__exec *e)
 {
     const dr__read_ahead *f = &e->read_ahead;
-    const size_t had = e->lanes.spare ? e->lanes.spare->record.block_cap : 0;
+    const size_t had = e->lanes.spare ? dr__record_memory(&e->lanes.spare->record) : 0;
     const size_t one = expected_bytes(e), reading = (size_t)f->active * one; /* not counted yet */
     return f->n < dr__read_ahead_most(e) &&
            e->lanes.bytes + reading + DR_MAX(one, had) - had <= e->budget.batch_bytes / BUDGET_PART;
@@ -60,8 +60,8 @@ void dr__read_ahead_work(dr__exec *e, dr__claim *c, dr__workbench *bench)
 /* pool lock: counts the bytes of a sample that was read; beyond the budget they are freed, and a worker reads again. */
 static void account_bytes(dr__exec *e, dr__parked *p)
 {
-    if (p->record.block_cap >= expected_bytes(e)) {
-        e->read_ahead.largest = p->record.block_cap;
+    if (dr__record_memory(&p->record) >= expected_bytes(e)) {
+        e->read_ahead.largest = dr__record_memory(&p->record);
         e->read_ahead.largest_at = e->progress.claimed;
     }
     dr__lane_update_bytes(&e->lanes, p);

@@ -8,11 +8,21 @@
 #include "exec/exec.h"
 #include "exec/offload_stage.h"
 
+/* Whether a sample that failed was read in ranges: it may still be good as a whole. */
+static bool may_read_whole(const dr__workbench *bench, dr_status status)
+{
+    return bench->record.part.on && status != DR_OK && status != DR_ERR_NOMEM;
+}
+
 /* Plans the sample whose bytes are in the bench's record: draws, shapes, memory and cost. */
 static dr_status plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr__rng_name name = { e->o.seed, e->order.epoch, j->ref.id, j->ref.occurrence };
     dr_status status = dr__sample_plan(j->program, bench, &name, err);
+    if (may_read_whole(bench, status)) {
+        DR_TRY(dr__ranges_read_whole(e, bench, j, err));
+        status = dr__sample_plan(j->program, bench, &name, err);
+    }
     if (status == DR_OK || !dr__cache_must_fill(e, j))
         return status;
     j->program = e->program; /* so that the error is the same as without a cache */
@@ -58,7 +68,7 @@ static dr_status fetch_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_
 {
     dr_status status = DR_OK;
     if (!dr__cache_lookup(e, bench, j) && !dr__offload_read(e, bench, j, &status, err))
-        status = dr__sample_read(bench, e->set, j->ref.id, err);
+        status = e->ranges.on ? dr__ranges_read(e, bench, j, err) : dr__sample_read(bench, e->set, j->ref.id, err);
     return status;
 }
 
@@ -107,7 +117,7 @@ static dr_status store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *
 
 /* An unordered loader takes the slot as late as possible, so that a slow sample delays no batch.  Nothing is decoded
  * into the slot then: dr__program_options.late_store. */
-static dr_status run_and_store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+static dr_status run_and_store_once(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     DR_TRY(run_cached_head(e, bench, j, err));
     DR_TRY(dr__sample_run(j->program, bench, err));
@@ -119,6 +129,19 @@ static dr_status run_and_store(dr__exec *e, dr__workbench *bench, dr__job *j, dr
     return DR_OK;
 }
 
+static dr_status run_and_store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+{
+    dr_status status = run_and_store_once(e, bench, j, err);
+    if (may_read_whole(bench, status)) {
+        DR_TRY(dr__ranges_read_whole(e, bench, j, err));
+        DR_TRY(plan(e, bench, j, err));
+        status = run_and_store_once(e, bench, j, err);
+    }
+    if (status == DR_OK && e->ranges.on)
+        dr__ranges_note(e, bench);
+    return status;
+}
+
 static dr_status try_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     DR_TRY(read_sample(e, bench, j, err));
@@ -126,14 +149,23 @@ static dr_status try_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_er
     return run_and_store(e, bench, j, err);
 }
 
-static void book_sample(dr__exec *e, dr__workbench *bench, const dr__job *j)
+/* Bytes that were read of a sample's encoded fields. */
+static uint64_t bytes_read(const dr__record *record)
 {
     uint64_t bytes = 0;
+    for (int i = 0; i < record->n_fields; i++)
+        if (record->fields[i].desc.kind == DR_KIND_BYTES && !(record->part.on && record->part.field == i))
+            bytes += (uint64_t)record->fields[i].desc.dims[0];
+    for (int i = 0; record->part.on && i < record->part.n; i++)
+        bytes += record->part.pieces[i].size;
+    return bytes;
+}
+
+static void book_sample(dr__exec *e, dr__workbench *bench, const dr__job *j)
+{
+    const uint64_t bytes = bytes_read(&bench->record);
     dr__cache_record_times(e, j);
     dr__offload_learn(e, j);
-    for (int i = 0; i < bench->record.n_fields; i++)
-        if (bench->record.fields[i].desc.kind == DR_KIND_BYTES)
-            bytes += (uint64_t)bench->record.fields[i].desc.dims[0];
     atomic_fetch_add(&e->stats.samples, 1);
     atomic_fetch_add(&e->stats.bytes_read, bytes);
     atomic_fetch_add(&e->stats.read_ns, j->read_ns);

@@ -36,6 +36,12 @@ dr_status dr__dataset_read(const dr_dataset *set, uint64_t id, dr__record *recor
     return set->def->read(set, id, record, err);
 }
 
+dr_status dr__dataset_read_ranges(const dr__ranged *ranged, uint64_t version, const dr__byte_ranges *ranges,
+                                  uint8_t *to, dr_error *err)
+{
+    return ranged->set->def->read_ranges(ranged->set, ranged->id, version, ranges, to, err);
+}
+
 dr__sample_ref dr__dataset_place(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place)
 {
     return set->def->place ? set->def->place(set, seed, epoch, place) : (dr__sample_ref){ .id = place };

@@ -18,6 +18,7 @@
 #include <drapps/dataset.h>
 
 #include "base/error.h"
+#include "codec/image/jpeg_note.h"
 #include "source/source.h"
 
 enum { DR__MAX_FIELDS = 1024, DR__FIELD_NAME = 64 };
@@ -27,6 +28,43 @@ typedef struct dr__field {
     char name[DR__FIELD_NAME];
     dr_desc desc;
 } dr__field;
+
+/* Asked while a sample is read, by formats that can read ranges of its image.  Callers put their own struct around it.
+ * See dr__ranged. */
+typedef struct dr__ranger {
+    /* Bytes that are to stand for those of the image by this name, *size of them, borrowed until the next call.  NULL:
+     * read them all. */
+    const uint8_t *(*stand_in)(struct dr__ranger *ranger, uint64_t name, size_t *size);
+} dr__ranger;
+
+/* What a format says of the field "image" of a sample that was read with a ranger. */
+typedef struct dr__ranged {
+    const struct dr_dataset *set; /* whose read_ranges to call; NULL: it cannot read ranges of this sample */
+    uint64_t id;                  /* in that set */
+    const void *data;             /* tells the field: that of its view */
+    uint64_t name;                /* a hash: of what leads to the bytes, or of the bytes */
+    uint64_t version;             /* of the bytes read; 0: the name says it all, or it is not known */
+    bool known;                   /* name and version together say what the bytes are */
+    bool by_content;              /* the name is that of `content` */
+    bool remote;                  /* bytes cross a network */
+    bool wanted, noted;           /* of the ranger's owner: to be noted; its note is up to date */
+    bool stood_in;                /* the field has the ranger's bytes, and none of the image's were read */
+    dr__seek_key content;         /* by_content */
+} dr__ranged;
+
+/* Ranges of an image in place of all of it. */
+typedef struct dr__record_part {
+    bool on;       /* false: all fields are whole */
+    int field;     /* whose view has the head of a JPEG */
+    uint64_t size; /* bytes that the field stands for */
+    uint64_t scan; /* as in dr__jpeg_partial */
+    int orientation;
+    dr__seek_key content; /* by which its seek points are found */
+    int n;
+    dr__byte_piece pieces[DR__MOST_RANGES]; /* in `bytes` */
+    uint8_t *bytes;                         /* owned */
+    size_t bytes_cap;
+} dr__record_part;
 
 /* One sample as read: the values of the dataset's fields, in their order.  Owned by a worker and reused: memory grows
  * to what large samples need and stays warm.  A value borrows from the record or from the dataset, and is valid
@@ -39,13 +77,30 @@ typedef struct dr__record {
     size_t reordered_cap;
     uint8_t *block; /* memory for what was read; 64-byte aligned, with 64 zero bytes after the used part */
     size_t block_cap, block_used;
-    unsigned n_small; /* see dr__should_shrink */
-    size_t max_bytes; /* of what is read of one sample; 0: 4 GiB, which is the most in any case */
+    unsigned n_small;   /* see dr__should_shrink */
+    size_t max_bytes;   /* of what is read of one sample; 0: 4 GiB, which is the most in any case */
+    dr__ranger *ranger; /* NULL: fields are read whole */
+    dr__ranged ranged;  /* of the last read with a ranger */
+    dr__record_part part;
 } dr__record;
 
 void dr__record_init(dr__record *record);
 void dr__record_swap(dr__record *a, dr__record *b);
 void dr__record_free(dr__record *record);
+
+/* Memory that it holds. */
+static inline size_t dr__record_memory(const dr__record *record)
+{
+    return record->block_cap + record->part.bytes_cap;
+}
+
+/* For formats, where the field "image" is to be read: the bytes that stand for it, or NULL: read it whole.  Notes the
+ * name for dr__record_ranged, which says where the image then is. */
+const uint8_t *dr__record_stand_in(dr__record *record, uint64_t name, size_t *size);
+void dr__record_ranged(dr__record *record, const struct dr_dataset *set, uint64_t id, const void *data);
+
+/* Memory for ranges of `size` bytes; NULL: out of memory. */
+uint8_t *dr__record_part_memory(dr__record *record, size_t size);
 
 /* Empties the record and makes room for values of `total` bytes together.  Values are aligned and padded: with more
  * than DR__RECORD_VALUES of them, add dr__record_overhead to the total. */
@@ -65,11 +120,13 @@ static inline size_t dr__record_overhead(size_t n_values)
 /* Makes room for n fields; false: out of memory. */
 bool dr__record_reserve_fields(dr__record *record, int n);
 
-/* Empties the record and reads a whole file into it, `path` below `dir`; `extra` more bytes may be taken after it. */
+/* Empties the record and reads a whole file into it, `path` below `dir`; `extra` more bytes may be taken after it. With
+ * a ranger the file may be stood in for: it is the image. */
 dr_status dr__record_read_file(dr__record *record, dr__source_dir *dir, const char *path, size_t extra, void **data,
                                size_t *size, dr_error *err);
 
-/* The same for n files, one after the other; data and sizes have n entries, at most DR__RECORD_FILES. */
+/* The same for n files, one after the other, of which the first is the image; data and sizes have n entries, at most
+ * DR__RECORD_FILES. */
 dr_status dr__record_read_files(dr__record *record, dr__source_dir *dir, const char *const *paths, int n, size_t extra,
                                 void **data, size_t *sizes, dr_error *err);
 
@@ -118,6 +175,11 @@ typedef struct dr_dataset_def {
      * names, sizes and times.  DR_ERR_UNSUPPORTED, as without it: only its bytes tell. */
     dr_status (*stamp)(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err);
 
+    /* Optional: some ranges of the image's bytes, one behind the other, to `to`; id and version are those of
+     * dr__ranged. DR_ERR_STATE where there is another version now. */
+    dr_status (*read_ranges)(const dr_dataset *set, uint64_t id, uint64_t version, const dr__byte_ranges *ranges,
+                             uint8_t *to, dr_error *err);
+
     /* Optional: the name of the file that a field's bytes come from, relative to the root where they have one.
      * DR_ERR_NOT_FOUND: from none. */
     dr_status (*file)(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err);
@@ -162,6 +224,10 @@ struct dr_dataset {
 /* Reads sample `id` into record by def->read.  For experiments with slow storage it first sleeps for as many
  * microseconds as the environment variable DRAPPS_READ_DELAY_US had when the set was opened (up to a minute). */
 dr_status dr__dataset_read(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err);
+
+/* def->read_ranges of the set that says so in `ranged`. */
+dr_status dr__dataset_read_ranges(const dr__ranged *ranged, uint64_t version, const dr__byte_ranges *ranges,
+                                  uint8_t *to, dr_error *err);
 
 /* The sample at a place, whether the set has a `place` or not. */
 dr__sample_ref dr__dataset_place(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place);

@@ -25,10 +25,20 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
     size_t len = dr__paths_get(&f->paths, id, path, sizeof path), size;
     void *data;
     DR_TRY(dr__record_read_file(record, f->dir, path, len + 8, &data, &size, err));
+    dr__record_ranged(record, set, id, data);
     DR_TRY(dr__record_bytes(record, DR_KIND_BYTES, data, size, err));
     if (f->labels)
         DR_TRY(dr__record_i64(record, f->labels[id], err));
     return dr__record_text(record, path, len, err);
+}
+
+static dr_status read_ranges(const dr_dataset *set, uint64_t id, uint64_t version, const dr__byte_ranges *ranges,
+                             uint8_t *to, dr_error *err)
+{
+    const struct files *f = (const struct files *)set;
+    char path[MAX_PATH];
+    dr__paths_get(&f->paths, id, path, sizeof path);
+    return dr__source_dir_get_ranges(f->dir, path, version, ranges, to, err);
 }
 
 static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
@@ -65,6 +75,7 @@ static const dr_dataset_def files_def = {
     .read = read_sample,
     .key = key,
     .stamp = stamp,
+    .read_ranges = read_ranges,
     .file = file,
     .close = close_files,
 };

@@ -25,10 +25,20 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
         return dr__fail(err, DR_ERR_LIMIT, "%s/%.200s...: path longer than %d bytes", set->name, path, MAX_PATH);
     void *data;
     DR_TRY(dr__record_read_file(record, f->listing.root, path, len + 8, &data, &size, err));
+    dr__record_ranged(record, set, id, data);
     DR_TRY(dr__record_bytes(record, DR_KIND_BYTES, data, size, err));
     if (f->listing.by_class)
         DR_TRY(dr__record_i64(record, f->listing.dir[dr__listing_dir_of(&f->listing, id)].label, err));
     return dr__record_text(record, path, len, err);
+}
+
+static dr_status read_ranges(const dr_dataset *set, uint64_t id, uint64_t version, const dr__byte_ranges *ranges,
+                             uint8_t *to, dr_error *err)
+{
+    const struct folder *f = (const struct folder *)set;
+    char path[MAX_PATH];
+    dr__listing_path(&f->listing, id, path, sizeof path);
+    return dr__source_dir_get_ranges(f->listing.root, path, version, ranges, to, err);
 }
 
 static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
@@ -78,6 +88,7 @@ static const dr_dataset_def folder_def = {
     .read = read_sample,
     .key = key,
     .stamp = stamp,
+    .read_ranges = read_ranges,
     .file = file,
     .where = where,
     .close = close_folder,

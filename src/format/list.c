@@ -432,6 +432,7 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
         dr__paths_get(&l->masks, id, mask, sizeof mask);
     DR_TRY(dr__record_read_files(record, l->root, paths, l->mask_column >= 0 ? 2 : 1, len + 8 + list_bytes(l, id), data,
                                  sizes, err));
+    dr__record_ranged(record, set, id, data[0]);
     DR_TRY(dr__record_bytes(record, DR_KIND_BYTES, data[0], sizes[0], err));
     if (l->class_of)
         DR_TRY(dr__record_i64(record, l->class_of[id], err));
@@ -443,6 +444,15 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
     for (int i = 0; i < l->n_columns; i++)
         DR_TRY(column_value(&l->table.columns[l->columns[i]], id, record, err));
     return DR_OK;
+}
+
+static dr_status read_ranges(const dr_dataset *set, uint64_t id, uint64_t version, const dr__byte_ranges *ranges,
+                             uint8_t *to, dr_error *err)
+{
+    const struct list *l = (const struct list *)set;
+    char path[MAX_PATH];
+    dr__paths_get(&l->paths, id, path, sizeof path);
+    return dr__source_dir_get_ranges(l->root, path, version, ranges, to, err);
 }
 
 static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
@@ -513,6 +523,7 @@ static const dr_dataset_def list_def = {
     .read = read_sample,
     .key = key,
     .stamp = stamp,
+    .read_ranges = read_ranges,
     .file = file,
     .where = where,
     .close = close_list,

@@ -120,6 +120,31 @@ static dr_status read_part(const struct reading *r, size_t part, const uint8_t *
     return check_part(r, part, data, got, err);
 }
 
+/* An image that is read with a ranger: its checksum is its name. */
+static dr_status read_image(const struct reading *r, size_t part, int field, dr_error *err)
+{
+    const dr__tar_index *x = &r->shard->index;
+    const dr__seek_key content = { x->sums[part], x->parts[part].size };
+    const uint64_t name = XXH3_64bits(&content, sizeof content);
+    size_t size;
+    const uint8_t *bytes = dr__record_stand_in(r->record, name, &size), *data;
+    if (bytes) {
+        uint8_t *place = dr__record_take(r->record, size);
+        if (!place)
+            return dr__fail(err, DR_ERR_NOMEM, "%s: no room for a sample", r->source->name);
+        memcpy(place, bytes, size);
+        data = place;
+    } else {
+        size = x->parts[part].size;
+        DR_TRY(read_part(r, part, &data, err));
+    }
+    dr__record_ranged(r->record, &r->p->head, r->shard->first + r->k, data);
+    r->record->ranged.known = r->record->ranged.by_content = true;
+    r->record->ranged.content = content;
+    r->record->ranged.remote = r->source->def->remote;
+    return dr__record_bytes(r->record, r->p->manifest.fields[field].field.desc.kind, data, size, err);
+}
+
 static bool is_use(unsigned use, int field, bool spacing)
 {
     return use != NO_FIELD && (int)(use / FORMS) == field && (use % FORMS == DR__MEMBER_SPACING) == spacing;
@@ -221,6 +246,12 @@ static dr_status take_frame(const struct reading *r, const dr__set_field *f, con
     return dr__record_view(r->record, &view, err);
 }
 
+/* A file as it was, not compressed again. */
+static bool is_image(const dr__set_field *f, dr__member_form form)
+{
+    return f->stored == DR__STORED_FILE && form == DR__MEMBER_PLAIN && !strcmp(f->field.name, "image");
+}
+
 static dr_status read_field(const struct reading *r, int field, dr_error *err)
 {
     const dr__set_field *f = &r->p->manifest.fields[field];
@@ -235,9 +266,11 @@ static dr_status read_field(const struct reading *r, int field, dr_error *err)
     const size_t part = find_part(r->shard, r->k, field, false);
     if (part == SIZE_MAX)
         return absent(r, field, err);
+    const dr__member_form form = (dr__member_form)(r->shard->use_of[r->shard->index.part_ext[part]] % FORMS);
+    if (r->record->ranger && is_image(f, form))
+        return read_image(r, part, field, err);
     DR_TRY(read_part(r, part, &data, err));
     size_t size = r->shard->index.parts[part].size;
-    const dr__member_form form = (dr__member_form)(r->shard->use_of[r->shard->index.part_ext[part]] % FORMS);
     if (form != DR__MEMBER_PLAIN) {
         status = decompress(r, part, form, &data, &size, &view.desc, &why);
         if (status != DR_OK)
@@ -273,7 +306,8 @@ static dr_status begin(const struct packed *p, uint64_t id, dr__record *record, 
     *r = (struct reading){ .p = p, .shard = s, .k = (size_t)(id - s->first), .record = record };
     if (s->lost)
         return dr__fail(err, DR_ERR_FORMAT, "%s", s->lost);
-    const size_t overhead = dr__record_overhead(3 * (size_t)p->head.n_fields);
+    const size_t overhead =
+        dr__record_overhead(3 * (size_t)p->head.n_fields) + (record->ranger ? DR__JPEG_HEAD_MOST : 0);
     DR_TRY(dr__record_reset(record, sample_bytes(&s->index, r->k) + strlen(origin(s, r->k)) + 8 + overhead, err));
     path_of(p, i, path);
     return dr__shard_source_get(&s->source, i, path, &p->options, &r->source, own, err);
@@ -289,6 +323,31 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
         status = read_field(&r, f, err);
     if (own)
         dr__source_close(&r.source);
+    return status;
+}
+
+/* No checksum says anything of a part of a member: what the decoder finds unsound is read whole, and then checked. */
+static dr_status read_ranges(const dr_dataset *set, uint64_t id, uint64_t version, const dr__byte_ranges *ranges,
+                             uint8_t *to, dr_error *err)
+{
+    const struct packed *p = (const struct packed *)set;
+    const size_t i = shard_of(p, id), k = (size_t)(id - p->shards[i].first);
+    struct shard *s = &p->shards[i];
+    const dr__tar_index *x = &s->index;
+    const int field = dr__dataset_find_field(set, "image");
+    const size_t part = field < 0 || s->lost ? SIZE_MAX : find_part(s, k, field, false);
+    char path[MAX_PATH];
+    dr__source *source;
+    bool own;
+    (void)version; /* the name is the content's */
+    if (part == SIZE_MAX)
+        return dr__fail(err, DR_ERR_FORMAT, "%s: sample %" PRIu64 " has no image", set->name, id);
+    path_of(p, i, path);
+    DR_TRY(dr__shard_source_get(&s->source, i, path, &p->options, &source, &own, err));
+    dr_status status = dr__shard_source_ranges(source, x->samples[k].header + x->parts[part].offset,
+                                               x->parts[part].size, ranges, to, err);
+    if (own)
+        dr__source_close(&source);
     return status;
 }
 
@@ -383,6 +442,7 @@ static const dr_dataset_def packed_def = {
     .read = read_sample,
     .key = key,
     .stamp = stamp,
+    .read_ranges = read_ranges,
     .file = file,
     .close = close_packed,
 };

@@ -40,6 +40,7 @@ void dr__record_free(dr__record *record)
     dr__free_aligned(record->block);
     dr__free(record->fields);
     dr__free(record->reordered);
+    dr__free_aligned(record->part.bytes);
     *record = (dr__record){ 0 };
 }
 
@@ -106,13 +107,69 @@ static uint8_t *reserve_file(dr__source_target *target, size_t size, size_t keep
     return *status == DR_OK ? t->record->block + t->start : NULL;
 }
 
+/* --- with a ranger --- */
+
+const uint8_t *dr__record_stand_in(dr__record *record, uint64_t name, size_t *size)
+{
+    const uint8_t *bytes = record->ranger ? record->ranger->stand_in(record->ranger, name, size) : NULL;
+    record->ranged = (dr__ranged){ .name = name, .stood_in = bytes != NULL };
+    return bytes;
+}
+
+void dr__record_ranged(dr__record *record, const dr_dataset *set, uint64_t id, const void *data)
+{
+    record->ranged.set = record->ranger ? set : NULL;
+    record->ranged.id = id;
+    record->ranged.data = data;
+}
+
+uint8_t *dr__record_part_memory(dr__record *record, size_t size)
+{
+    dr__record_part *p = &record->part;
+    if (size <= p->bytes_cap && p->bytes && p->bytes_cap <= 8 * size + 65536)
+        return p->bytes;
+    dr__free_aligned(p->bytes);
+    p->bytes_cap = 0;
+    p->bytes = dr__alloc_aligned(size + size / 4);
+    if (p->bytes)
+        p->bytes_cap = size + size / 4;
+    return p->bytes;
+}
+
+/* The stamps of files call the same path the same name. */
+static uint64_t name_of_file(const dr__source_dir *dir, const char *path)
+{
+    return XXH3_64bits_withSeed(path, strlen(path), XXH3_64bits(dir->name, strlen(dir->name)));
+}
+
+/* The image of a sample: what stands for it, or the whole file with its version. */
+static dr_status read_image(struct target *target, dr__source_dir *dir, const char *path, size_t *size, dr_error *err)
+{
+    dr__record *record = target->record;
+    dr_status status = DR_OK;
+    const uint8_t *bytes = dr__record_stand_in(record, name_of_file(dir, path), size);
+    if (bytes) {
+        uint8_t *place = reserve_file(&target->head, *size, 0, &status, err);
+        if (place)
+            memcpy(place, bytes, *size);
+    } else {
+        status = dr__source_dir_get_versioned(dir, path, &target->head, size, &record->ranged.version, err);
+        record->ranged.known = record->ranged.version != 0;
+    }
+    record->ranged.remote = dir->def->remote;
+    return status;
+}
+
 /* Reads the next file behind what the block holds. */
-static dr_status read_file(dr__record *record, dr__source_dir *dir, const char *path, size_t extra, size_t *start,
-                           size_t *size, dr_error *err)
+static dr_status read_file(dr__record *record, dr__source_dir *dir, const char *path, size_t extra, bool image,
+                           size_t *start, size_t *size, dr_error *err)
 {
     struct target target = { .head = { reserve_file }, .record = record, .extra = extra };
     *start = target.start = (record->block_used + ALIGN - 1) / ALIGN * ALIGN;
-    DR_TRY(dr__source_dir_get(dir, path, &target.head, size, err));
+    if (image && record->ranger)
+        DR_TRY(read_image(&target, dir, path, size, err));
+    else
+        DR_TRY(dr__source_dir_get(dir, path, &target.head, size, err));
     dr__record_take(record, *size);
     return DR_OK;
 }
@@ -125,7 +182,7 @@ dr_status dr__record_read_files(dr__record *record, dr__source_dir *dir, const c
     record->n_fields = 0;
     record->block_used = 0;
     for (int i = 0; i < n; i++)
-        DR_TRY(read_file(record, dir, paths[i], extra, &starts[i], &sizes[i], err));
+        DR_TRY(read_file(record, dir, paths[i], extra, i == 0, &starts[i], &sizes[i], err));
     for (int i = 0; i < n; i++) /* a file may have moved those before it */
         data[i] = record->block + starts[i];
     return DR_OK;
@@ -143,9 +200,7 @@ dr_status dr__stamp_file(dr__source_dir *dir, const char *path, uint64_t *out, d
     DR_TRY(dr__source_dir_stat(dir, path, &facts, err));
     if (!facts.version)
         return dr__fail(err, DR_ERR_UNSUPPORTED, "%s/%s: its version is not known", dir->name, path);
-    uint64_t h = XXH3_64bits(dir->name, strlen(dir->name));
-    h = XXH3_64bits_withSeed(path, strlen(path), h);
-    *out = XXH3_64bits_withSeed(&facts.version, sizeof facts.version, h);
+    *out = XXH3_64bits_withSeed(&facts.version, sizeof facts.version, name_of_file(dir, path));
     return DR_OK;
 }
 

@@ -16,6 +16,10 @@ typedef struct dr__shard_source {
 dr_status dr__shard_source_get(dr__shard_source *shard, size_t number, const char *path,
                                const dr__source_options *options, dr__source **out, bool *own, dr_error *err);
 
+/* Ranges of a member, which begins at `offset` and has `size` bytes, one behind the other to `to`. */
+dr_status dr__shard_source_ranges(dr__source *source, uint64_t offset, uint64_t size, const dr__byte_ranges *ranges,
+                                  uint8_t *to, dr_error *err);
+
 void dr__shard_source_close(dr__shard_source *shard);
 
 #endif

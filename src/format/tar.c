@@ -79,6 +79,43 @@ static dr_status absent(const struct tar *t, const struct shard *s, size_t k, in
     return dr__record_bytes(record, f->desc.kind, "", 0, err);
 }
 
+static bool is_image(const struct tar *t, int field)
+{
+    return !strcmp(t->head.fields[field].name, "image");
+}
+
+/* The member that is the image, in this version of the shard. */
+static uint64_t name_of_part(const struct tar *t, const struct shard *s, size_t k, size_t part)
+{
+    const dr__tar_index *x = &s->index;
+    const char *path = dr__names_get(&t->paths, (size_t)(s - t->shards));
+    const uint64_t facts[] = { x->tar_size, x->tar_version, x->samples[k].header + x->parts[part].offset,
+                               x->parts[part].size };
+    return XXH3_64bits_withSeed(facts, sizeof facts, XXH3_64bits(path, strlen(path)));
+}
+
+/* One image of a sample that is read with a ranger. */
+static dr_status read_image(const struct tar *t, const struct shard *s, size_t k, size_t part, int field,
+                            dr__source *source, dr__record *record, dr_error *err)
+{
+    const dr__tar_index *x = &s->index;
+    size_t size;
+    const uint8_t *bytes = dr__record_stand_in(record, name_of_part(t, s, k, part), &size);
+    if (!bytes)
+        size = x->parts[part].size;
+    void *data = dr__record_take(record, size);
+    if (!data)
+        return dr__fail(err, DR_ERR_NOMEM, "%s: no room for a sample", source->name);
+    if (bytes)
+        memcpy(data, bytes, size);
+    else
+        DR_TRY(read_part(source, x->samples[k].header, &x->parts[part], data, err));
+    dr__record_ranged(record, &t->head, s->first + k, data);
+    record->ranged.known = true;
+    record->ranged.remote = source->def->remote;
+    return dr__record_bytes(record, t->head.fields[field].desc.kind, data, size, err);
+}
+
 static dr_status read_field(const struct tar *t, const struct shard *s, size_t k, int field, dr__source *source,
                             dr__record *record, dr_error *err)
 {
@@ -94,6 +131,8 @@ static dr_status read_field(const struct tar *t, const struct shard *s, size_t k
     for (size_t i = sample->first; i < parts_end(x, k); i++) {
         if (s->field_of[x->part_ext[i]] != field)
             continue;
+        if (record->ranger && x->tar_version && is_image(t, field))
+            return read_image(t, s, k, i, field, source, record, err);
         void *data = dr__record_take(record, x->parts[i].size);
         if (!data)
             return dr__fail(err, DR_ERR_NOMEM, "%s: no room for a sample", source->name);
@@ -119,11 +158,38 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
     dr__source *source;
     bool own;
     const size_t overhead = dr__record_overhead((size_t)set->n_fields);
-    DR_TRY(dr__record_reset(record, sample_bytes(x, k) + dr__names_len(&x->keys, k) + 8 + overhead, err));
+    const size_t head = record->ranger ? DR__JPEG_HEAD_MOST : 0;
+    DR_TRY(dr__record_reset(record, sample_bytes(x, k) + head + dr__names_len(&x->keys, k) + 8 + overhead, err));
     DR_TRY(dr__shard_source_get(&t->shards[i].source, i, dr__names_get(&t->paths, i), &t->options, &source, &own, err));
     dr_status status = DR_OK;
     for (int f = 0; f < set->n_fields && status == DR_OK; f++)
         status = read_field(t, &t->shards[i], k, f, source, record, err);
+    if (own)
+        dr__source_close(&source);
+    return status;
+}
+
+static dr_status read_ranges(const dr_dataset *set, uint64_t id, uint64_t version, const dr__byte_ranges *ranges,
+                             uint8_t *to, dr_error *err)
+{
+    const struct tar *t = (const struct tar *)set;
+    const size_t i = shard_of(t, id), k = (size_t)(id - t->shards[i].first);
+    const struct shard *s = &t->shards[i];
+    const dr__tar_index *x = &s->index;
+    size_t part = x->samples[k].first;
+    dr__source *source;
+    bool own;
+    (void)version; /* the name has that of the shard */
+    while (part < parts_end(x, k) && !is_image(t, s->field_of[x->part_ext[part]]))
+        part++;
+    if (part == parts_end(x, k))
+        return dr__fail(err, DR_ERR_FORMAT, "%s: sample \"%s\" has no image", dr__names_get(&t->paths, i),
+                        dr__names_get(&x->keys, k));
+    DR_TRY(dr__shard_source_get(&t->shards[i].source, i, dr__names_get(&t->paths, i), &t->options, &source, &own, err));
+    dr_status status = source->facts.version == x->tar_version
+                           ? dr__shard_source_ranges(source, x->samples[k].header + x->parts[part].offset,
+                                                     x->parts[part].size, ranges, to, err)
+                           : dr__fail(err, DR_ERR_STATE, "%s: was changed while the data set is open", source->name);
     if (own)
         dr__source_close(&source);
     return status;
@@ -207,6 +273,7 @@ static const dr_dataset_def tar_def = {
     .read = read_sample,
     .key = key,
     .stamp = stamp,
+    .read_ranges = read_ranges,
     .file = file,
     .where = where,
     .close = close_tar,

@@ -209,8 +209,12 @@ static dr_status add_output(dr__program *p, const char *name, const dr__program_
     if (rule == DR_COLLATE_STACK && !dr__desc_known(desc))
         return dr__fail(err, DR_ERR_ARG,
                         "field \"%s\" is %s: samples of different shape cannot be stacked; end with an op that fixes "
-                        "the size (random_resized_crop, resize and center_crop), or collate %s=list, pad or ragged",
-                        name, dr__desc_text_of(desc, text, sizeof text), name);
+                        "the size (%s), or collate %s=list, pad or ragged",
+                        name, dr__desc_text_of(desc, text, sizeof text),
+                        desc->kind == DR_KIND_VOLUME || desc->kind == DR_KIND_VOLUME_MASK
+                            ? "pad_volume and random_balanced_crop"
+                            : "random_resized_crop, or resize and center_crop",
+                        name);
     dr__output *out = &p->outputs[p->n_outputs++];
     *out = (dr__output){ .value = value, .tail = -1, .collate = (dr_collate)rule };
     snprintf(out->name, DR__NAME, "%s", name);

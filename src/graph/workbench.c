@@ -61,6 +61,12 @@ static dr_status prefix_op_name(const dr_op_def *def, dr_status status, dr_error
 
 /* --- plan --- */
 
+/* What the record has of the input of a decode, where it was read in ranges. */
+static const dr__record_part *part_for(const dr__workbench *b, const dr__step *step)
+{
+    return b->record.part.on && step->in == b->record.part.field ? &b->record.part : NULL;
+}
+
 static dr_task task_for(const dr__program *p, dr__workbench *b, const dr__node *node, dr_error *err)
 {
     return (dr_task){
@@ -142,6 +148,7 @@ static dr_status draw(const dr__program *p, dr__workbench *b, int s, const dr__r
     if (node->op.def->flags & DR_OP_DECODE) {
         dr_task task = task_for(p, b, node, err);
         task.scale = b->scale[s];
+        task.part = part_for(b, step);
         return node->op.def->peek(&task, &b->values[step->in], par);
     }
     if (step->first && node->op.def->flags & DR_OP_RANDOM) {
@@ -286,6 +293,8 @@ static bool has_result(const dr__program *p, const dr__workbench *b, int s)
 dr_status dr__sample_read(dr__workbench *b, const dr_dataset *set, uint64_t id, dr_error *err)
 {
     b->record.max_bytes = DR_MAX(b->memory_limit, (size_t)DR__ENCODED_LEAST);
+    b->record.part.on = false;
+    b->record.ranged = (dr__ranged){ 0 };
     return dr__dataset_read(set, id, &b->record, err);
 }
 
@@ -299,8 +308,12 @@ static dr_status reserve_arena(const dr__program *p, dr__workbench *b, dr_error 
             fits = result_bytes(&p->steps[s], &b->values[p->steps[s].out], &bytes) && add_bytes(&total, bytes);
     }
     if (!fits || total > b->memory_limit)
-        return dr__fail(err, DR_ERR_LIMIT, "needs %zu bytes of working memory, the limit is %zu, 1/%d of memory_limit",
-                        total, b->memory_limit, DR__BENCH_PART);
+        return dr__fail(err, DR_ERR_LIMIT,
+                        "needs %zu bytes of working memory, the limit is %zu, 1/%d of memory_limit: memory_limit must "
+                        "be at least %llu for it",
+                        total, b->memory_limit, DR__BENCH_PART,
+                        total > SIZE_MAX / DR__BENCH_PART ? (unsigned long long)SIZE_MAX
+                                                          : (unsigned long long)total * DR__BENCH_PART);
     if (total <= b->arena_cap && !dr__should_shrink(&b->n_small, b->arena_cap, total))
         return DR_OK;
     dr__free_aligned(b->arena);
@@ -395,7 +408,8 @@ static int choose_scale(const dr__program *p, const dr__workbench *b, int s)
     return scale;
 }
 
-dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_name *name, dr_error *err)
+/* Draws, shapes and windows; with scaled decodes twice. */
+static dr_status plan_steps(const dr__program *p, dr__workbench *b, const dr__rng_name *name, dr_error *err)
 {
     DR_TRY(reserve_pars(p, b, err));
     for (int i = 0; i < p->n_inputs; i++)
@@ -410,8 +424,40 @@ dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_
         scaled |= b->scale[s] > 1;
     }
     /* Drawn again for the smaller image: the same random numbers, so the same part of it. */
-    if (scaled)
-        DR_TRY(plan_all(p, b, name, err));
+    return scaled ? plan_all(p, b, name, err) : DR_OK;
+}
+
+int dr__program_ranged_step(const dr__program *p, const char *field)
+{
+    int found = -1;
+    for (int s = 0; s < p->n_steps; s++) {
+        const dr__step *step = &p->steps[s];
+        const dr__node *node = &p->graph->nodes[step->node];
+        if (step->in >= p->n_inputs || strcmp(p->names[step->in], field) != 0)
+            continue;
+        if (found >= 0 || !step->windowed || !node->op.def->ranges)
+            return -1;
+        found = s;
+    }
+    return found >= 0 && dr__program_output_of(p, p->steps[found].in) < 0 ? found : -1;
+}
+
+bool dr__sample_ranges(const dr__program *p, dr__workbench *b, const dr__rng_name *name, int s, uint64_t gap,
+                       dr__byte_ranges *ranges)
+{
+    const dr__step *step = &p->steps[s];
+    const dr__node *node = &p->graph->nodes[step->node];
+    if (plan_steps(p, b, name, NULL) != DR_OK)
+        return false;
+    dr_task task = task_for(p, b, node, NULL);
+    task.part = part_for(b, step);
+    return node->op.def->ranges(&task, b->pars + step->par_at, &b->values[step->in], &b->values[step->out].window, gap,
+                                ranges);
+}
+
+dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_name *name, dr_error *err)
+{
+    DR_TRY(plan_steps(p, b, name, err));
     b->cost = 0;
     for (int s = 0; s < p->n_steps; s++)
         b->cost += cost_of(p, b, s);
@@ -447,6 +493,7 @@ static dr_status run_step(const dr__program *p, dr__workbench *b, int s, uint8_t
     dr_task task = task_for(p, b, node, err);
     task.scratch = scratch;
     task.bleed = bleed_bytes(step);
+    task.part = part_for(b, step);
     set_fields(p, b, step, fields, &task);
     return prefix_op_name(node->op.def, dr__op_run(&node->op, &task, b->pars + step->par_at, &b->values[step->in], out),
                           err);
@@ -496,6 +543,7 @@ static dr_status stream(const dr__program *p, dr__workbench *b, const dr__tail *
         err));
     task = task_for(p, b, decode, err);
     task.scratch = b->arena + round_up(b->scratch[tail->rows_step]);
+    task.part = part_for(b, from);
     return prefix_op_name(
         decode->op.def,
         decode->op.def->stream(&task, b->pars + from->par_at, &b->values[from->in], &pixels->window, bands), err);

@@ -45,7 +45,7 @@ typedef struct dr__step_time {
 } dr__step_time;
 
 enum {
-    DR__BENCH_PART = 8,           /* a bench's memory_limit is 1/8 of the loader's memory limit */
+    DR__BENCH_PART = 4,           /* a bench's memory_limit is 1/4 of the loader's memory limit */
     DR__ENCODED_LEAST = 64 << 20, /* encoded bytes that a sample may always have */
 };
 
@@ -54,6 +54,15 @@ void dr__workbench_free(dr__workbench **bench);
 
 /* Reads a sample into bench->record, within the memory limit. */
 dr_status dr__sample_read(dr__workbench *bench, const dr_dataset *set, uint64_t id, dr_error *err);
+
+/* The step that decodes a field of the data set, if nothing else reads that field and the step makes only the region
+ * that its readers need; -1: there is none. */
+int dr__program_ranged_step(const dr__program *program, const char *field);
+
+/* Which bytes of that field step `s` needs for this sample, whose record has a head in its place (dr__record_part).
+ * False: all, or the sample cannot be planned.  Needs no memory for results, and leaves planning to do. */
+bool dr__sample_ranges(const dr__program *program, dr__workbench *bench, const dr__rng_name *name, int s, uint64_t gap,
+                       dr__byte_ranges *ranges);
 
 /* Plans the sample in bench->record: draws, shapes, memory, cost.  Errors name the op. */
 dr_status dr__sample_plan(const dr__program *program, dr__workbench *bench, const dr__rng_name *name, dr_error *err);

@@ -33,6 +33,7 @@ void dr_loader_defaults(dr_loader_options *o)
         .max_bad = 1000,
         .world_size = 1,
         .seek_index = "auto",
+        .ranges = "auto",
         .lanes = true,
         .adaptive_compression = true,
     };
@@ -64,6 +65,8 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
     if (o->seek_index && !dr__seek_mode_is_known(o->seek_index))
         return dr__fail(err, DR_ERR_ARG, "seek_index must be \"auto\", \"memory\" or \"off\", got \"%s\"",
                         o->seek_index);
+    if (o->ranges && !dr__ranges_mode_is_known(o->ranges))
+        return dr__fail(err, DR_ERR_ARG, "ranges must be \"auto\", \"on\" or \"off\", got \"%s\"", o->ranges);
     if (o->pushed_order && (o->shuffle || o->world_size > 1 || o->last != DR_LAST_PARTIAL))
         return dr__fail(err, DR_ERR_ARG, "shuffle, world_size and last must keep their defaults with pushed_order");
     if (o->keep_batches && !o->pushed_order)
@@ -83,7 +86,7 @@ uint64_t dr__loader_memory(const dr_loader *l, const dr__limits *limits)
 }
 
 /* Half of the memory is for batches in flight.  The encoded bytes of one sample, and its intermediate results, may take
- * 1/8 each, whatever the number of workers: which samples are too large must not depend on it. */
+ * 1/4 each, whatever the number of workers: which samples are too large must not depend on it. */
 static dr_status set_budget(dr__exec *e, uint64_t limit, dr_error *err)
 {
     e->budget.batch_bytes = (size_t)(limit / 2);
@@ -204,6 +207,7 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
         return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
     DR_TRY(open_seek(l, err));
     DR_TRY(open_cache(e, &limits, &po, err));
+    dr__ranges_open(e, e->o.ranges ? e->o.ranges : "auto");
     DR_TRY(dr__offload_open(e, e->o.offload, &po, err));
     if (e->offload && e->knobs.workers > 0)
         e->knobs.readers = REMOTE_READERS;
@@ -211,7 +215,8 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     open_ledger(l);
     DR_TRY(dr__loader_trace(l, err));
     /* These pointed to the caller's memory. */
-    e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.cache = e->o.cache_at = NULL;
+    e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.ranges = e->o.cache =
+        e->o.cache_at = NULL;
     e->o.policy = e->o.weights = e->o.offload = NULL;
     e->o.resource_monitor = NULL;
     return DR_OK;

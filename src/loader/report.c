@@ -100,6 +100,7 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     json_object_set_new(o, "batch_budget_bytes", json_integer((json_int_t)e->budget.batch_bytes));
     json_object_set_new(o, "worker_budget_bytes", json_integer((json_int_t)e->budget.bench_bytes));
     add_seek_counts(o, e->seek);
+    dr__ranges_stats(e, o);
     dr__cache_stats(e, o);
     dr__offload_stats(e, o);
     dr__adapt_stats(l, o);
@@ -122,10 +123,11 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     dr__exec *e = &l->exec;
-    char *ops = dr__program_explain(e->program), cache[2048], offload[2048], policy[256], batch[16], batches[16],
-         worker[16];
+    char *ops = dr__program_explain(e->program), cache[2048], ranges[256], offload[2048], policy[256], batch[16],
+         batches[16], worker[16];
     char order[128] = "";
     dr__cache_explain(e, cache, sizeof cache);
+    dr__ranges_explain(e, ranges, sizeof ranges);
     dr__offload_explain(e, offload, sizeof offload);
     dr__adapt_explain(l, policy, sizeof policy);
     dr__pool_lock();
@@ -138,10 +140,10 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
     *text = ops ? dr__alloc(room) : NULL;
     if (*text)
         snprintf(*text, room,
-                 "data: %s (%s, %llu samples)\n%s%s%s%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
+                 "data: %s (%s, %llu samples)\n%s%s%s%s%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
                  "a batch takes %s, all batches at most %s, a worker at most %s\n",
-                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, offload, policy, order,
-                 workers, workers == 1 ? "" : "s", prefetch,
+                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, ranges, offload,
+                 policy, order, workers, workers == 1 ? "" : "s", prefetch,
                  e->o.pushed_order ? "pushed"
                  : e->o.in_order   ? "fixed"
                                    : "free",

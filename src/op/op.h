@@ -31,8 +31,10 @@
 #include "op/param.h"
 
 struct dr_codec_state;
-struct dr__bands;      /* codec/image/image.h */
-struct dr__seek_store; /* codec/image/seek_store.h */
+struct dr__bands;       /* codec/image/image.h */
+struct dr__seek_store;  /* codec/image/seek_store.h */
+struct dr__byte_ranges; /* data/byte_ranges.h */
+struct dr__record_part; /* format/dataset_internal.h */
 
 enum dr_op_flags {
     DR_OP_RANDOM = 1 << 0,       /* has a draw; may never be stored */
@@ -72,12 +74,14 @@ typedef struct dr_task {
     const dr__kernels *k;
     const void *conf;
     uint8_t *scratch;
-    struct dr_codec_state *codecs; /* reusable decoders of this worker */
-    size_t bleed;                  /* for decode: bytes around each row of out that may be overwritten */
-    int scale;                     /* for peek: 1, or decode at 1/2, 1/4, 1/8 of the size */
-    bool reference;                /* for decode: the plainest way to the same pixels */
-    struct dr__seek_store *seek;   /* for decode: where JPEG seek points are kept; NULL: nowhere */
-    const dr_view *const *fields;  /* the node's inputs, in order; of DR_OP_EARLY ops, images have no data yet */
+    struct dr_codec_state *codecs;      /* reusable decoders of this worker */
+    size_t bleed;                       /* for decode: bytes around each row of out that may be overwritten */
+    int scale;                          /* for peek: 1, or decode at 1/2, 1/4, 1/8 of the size */
+    bool reference;                     /* for decode: the plainest way to the same pixels */
+    struct dr__seek_store *seek;        /* for decode: where JPEG seek points are kept; NULL: nowhere */
+    const struct dr__record_part *part; /* for decode: the input is the head of a JPEG of which ranges were read; NULL:
+                                           it is a whole file */
+    const dr_view *const *fields;       /* the node's inputs, in order; of DR_OP_EARLY ops, images have no data yet */
     int n_fields;
     dr_error *err;
 } dr_task;
@@ -134,6 +138,11 @@ typedef struct dr_op_def {
 
     /* With DR_OP_DECODE: reads header facts from the encoded bytes into par, before plan. */
     dr_status (*peek)(dr_task *task, const dr_view *in, void *par);
+
+    /* Optional, with DR_OP_DECODE: which bytes of the file are needed to decode `window`, where the input is the head
+     * of a JPEG (task->part); ranges less than `gap` bytes apart are joined.  False: all. */
+    bool (*ranges)(dr_task *task, const void *par, const dr_view *in, const dr_rect *window, uint64_t gap,
+                   struct dr__byte_ranges *ranges);
 
     /* Optional, with DR_OP_DECODE: whether these settings allow decoding at a fraction of the size. */
     bool (*may_scale)(const void *conf);

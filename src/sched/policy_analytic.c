@@ -354,6 +354,12 @@ static void append(dr__proposal *proposal, const char *format, ...)
     va_end(args);
 }
 
+/* Decimals that a number is shown with: about three digits, and never an exponent. */
+static int decimals(double value)
+{
+    return value >= 100 ? 0 : value >= 10 ? 1 : 2;
+}
+
 /* What others use is what was measured, and so never more than the machine has; what they want may be. */
 static void explain(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity,
                     dr__proposal *proposal)
@@ -364,12 +370,13 @@ static void explain(const struct state *s, const dr__plant_model *m, const dr__o
         append(proposal, "The consumer waits %.0f %% of its time and could take %.0f samples/s.", 100 * o->wait,
                m->demand);
     else
-        append(proposal, "The consumer takes each batch at once and gets %.0f samples/s.", o->rate);
-    append(proposal, " %g worker%s can make %.0f/s: a sample takes %.3g ms of CPU", workers, workers == 1 ? "" : "s",
-           capacity, 1e3 * m->cpu);
+        append(proposal, "The consumer does not wait; it takes %.0f samples/s.", o->rate);
+    append(proposal, " %g worker%s can make %.*f/s: a sample takes %.*f ms of CPU", workers, workers == 1 ? "" : "s",
+           decimals(capacity), capacity, decimals(1e3 * m->cpu), 1e3 * m->cpu);
     if (m->block > WORTH_SAYING * m->cpu)
-        append(proposal, " and %s %.3g ms%s%s", reads ? "waits for its bytes for" : "its code waits for",
-               1e3 * m->block, !reads && *o->use.waits_in ? " in " : "", reads ? "" : o->use.waits_in);
+        append(proposal, " and %s %.*f ms%s%s", reads ? "waits for its bytes for" : "its code waits for",
+               decimals(1e3 * m->block), 1e3 * m->block, !reads && *o->use.waits_in ? " in " : "",
+               reads ? "" : o->use.waits_in);
     append(proposal, ".");
     if (o->foreign_cpus > WORTH_SAYING * o->machine_cpus)
         append(proposal, " Other programs use %.2g of %.3g CPUs.", o->foreign_cpus, o->machine_cpus);

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "data/byte_ranges.h"
 
 typedef struct dr__source dr__source;
 typedef struct dr__source_dir dr__source_dir;
@@ -101,10 +102,19 @@ typedef struct dr_source_def {
      * announced to be. */
     dr_status (*get)(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size, dr_error *err);
 
+    /* Optional: as get; *version: of the object that was read, as its facts say it; 0: not known. */
+    dr_status (*get_versioned)(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size,
+                               uint64_t *version, dr_error *err);
+
     /* Reads `size` bytes from `offset` of an object; fewer only where it ends.  version: what its facts said; an
      * object that has another one now is DR_ERR_STATE, and nothing is to be used.  0: whatever is there. */
     dr_status (*get_range)(dr__source_dir *dir, const char *path, uint64_t version, uint64_t offset, size_t size,
                            dr__source_target *target, size_t *got, dr_error *err);
+
+    /* Optional: reads several ranges of an object, one behind the other, to `to`.  An object that ends before the last
+     * of them does is DR_ERR_FORMAT.  Version as for get_range. */
+    dr_status (*get_ranges)(dr__source_dir *dir, const char *path, uint64_t version, const dr__byte_ranges *ranges,
+                            uint8_t *to, dr_error *err);
 
     /* The facts of what is at `path` ("": the directory itself); links are followed. */
     dr_status (*stat)(dr__source_dir *dir, const char *path, dr__source_facts *facts, dr_error *err);
@@ -163,6 +173,12 @@ dr_status dr__source_dir_get(dr__source_dir *dir, const char *path, dr__source_t
                              dr_error *err);
 dr_status dr__source_dir_get_range(dr__source_dir *dir, const char *path, uint64_t version, uint64_t offset,
                                    size_t size, dr__source_target *target, size_t *got, dr_error *err);
+
+/* The optional calls, also of sources without them: by facts before and after, and range by range. */
+dr_status dr__source_dir_get_versioned(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size,
+                                       uint64_t *version, dr_error *err);
+dr_status dr__source_dir_get_ranges(dr__source_dir *dir, const char *path, uint64_t version,
+                                    const dr__byte_ranges *ranges, uint8_t *to, dr_error *err);
 dr_status dr__source_dir_stat(dr__source_dir *dir, const char *path, dr__source_facts *facts, dr_error *err);
 dr_status dr__source_dir_list(dr__source_dir *dir, const char *path, dr__source_lister *lister, dr_error *err);
 void dr__source_dir_close(dr__source_dir **dir);

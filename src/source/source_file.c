@@ -194,6 +194,13 @@ static dr_status read_whole(int fd, size_t expect, dr__source_target *target, si
     return DR_OK;
 }
 
+static dr_status name_path(const dr__source_dir *dir, const char *path, dr_status status, dr_error *err)
+{
+    if (status != DR_OK)
+        dr__error_prefix(err, "%s%s%s", path[0] == '/' ? "" : dir->name, path[0] == '/' ? "" : "/", path);
+    return status;
+}
+
 static dr_status get(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size, dr_error *err)
 {
     struct stat st;
@@ -201,9 +208,20 @@ static dr_status get(dr__source_dir *dir, const char *path, dr__source_target *t
     DR_TRY(dr__file_open(((struct dir *)dir)->fd, dir->name, path, &fd, &st, err));
     dr_status status = read_whole(fd, (size_t)st.st_size, target, size, err);
     close(fd);
-    if (status != DR_OK)
-        dr__error_prefix(err, "%s%s%s", path[0] == '/' ? "" : dir->name, path[0] == '/' ? "" : "/", path);
-    return status;
+    return name_path(dir, path, status, err);
+}
+
+/* What was written to while it was read has no version. */
+static dr_status get_versioned(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size,
+                               uint64_t *version, dr_error *err)
+{
+    struct stat st, after;
+    int fd;
+    DR_TRY(dr__file_open(((struct dir *)dir)->fd, dir->name, path, &fd, &st, err));
+    dr_status status = read_whole(fd, (size_t)st.st_size, target, size, err);
+    *version = status == DR_OK && !fstat(fd, &after) && version_of(&after) == version_of(&st) ? version_of(&st) : 0;
+    close(fd);
+    return name_path(dir, path, status, err);
 }
 
 static dr_status read_range(int fd, uint64_t offset, size_t n, dr__source_target *target, size_t *got, dr_error *err)
@@ -231,9 +249,41 @@ static dr_status get_range(dr__source_dir *dir, const char *path, uint64_t versi
     if (status == DR_OK)
         status = read_range(fd, offset, n, target, got, err);
     close(fd);
-    if (status != DR_OK)
-        dr__error_prefix(err, "%s%s%s", path[0] == '/' ? "" : dir->name, path[0] == '/' ? "" : "/", path);
-    return status;
+    return name_path(dir, path, status, err);
+}
+
+/* Not more than was asked for: reading ahead would bring the bytes that are to be left out. */
+static dr_status read_ranges(int fd, const dr__byte_ranges *ranges, uint8_t *to, dr_error *err)
+{
+    size_t got;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+    for (int i = 0; i < ranges->n; to += ranges->at[i++].size) {
+        const dr__byte_range *r = &ranges->at[i];
+        if (r->offset > INT64_MAX || r->size > INT64_MAX - r->offset)
+            return dr__fail(err, DR_ERR_ARG, "read beyond what a file can hold");
+        if (dr__file_pread(fd, to, (size_t)r->size, r->offset, &got))
+            return dr__fail_errno(err, DR_ERR_IO, "cannot read");
+        if (got != r->size)
+            return dr__fail(err, DR_ERR_FORMAT, "%llu bytes wanted at %llu, %zu there", (unsigned long long)r->size,
+                            (unsigned long long)r->offset, got);
+    }
+    return DR_OK;
+}
+
+static dr_status get_ranges(dr__source_dir *dir, const char *path, uint64_t version, const dr__byte_ranges *ranges,
+                            uint8_t *to, dr_error *err)
+{
+    struct stat st;
+    int fd;
+    DR_TRY(dr__file_open(((struct dir *)dir)->fd, dir->name, path, &fd, &st, err));
+    dr_status status = DR_OK;
+    const bool right = !version || version_of(&st) == version;
+    if (right)
+        status = read_ranges(fd, ranges, to, err);
+    if (!right || (status == DR_OK && version && (fstat(fd, &st) || version_of(&st) != version)))
+        status = dr__fail(err, DR_ERR_STATE, "was changed while the data set is open");
+    close(fd);
+    return name_path(dir, path, status, err);
 }
 
 /* dir NULL: the path is used as it is. */
@@ -313,7 +363,9 @@ const dr_source_def dr__source_file = {
     .close = close_file,
     .open_dir = open_dir,
     .get = get,
+    .get_versioned = get_versioned,
     .get_range = get_range,
+    .get_ranges = get_ranges,
     .stat = stat_path,
     .list = list,
     .close_dir = close_dir,

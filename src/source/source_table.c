@@ -208,6 +208,54 @@ dr_status dr__source_dir_get_range(dr__source_dir *dir, const char *path, uint64
                           : get_object_range(path, version, offset, size, target, got, err);
 }
 
+/* What had the same version before and after it was read was of this version. */
+dr_status dr__source_dir_get_versioned(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size,
+                                       uint64_t *version, dr_error *err)
+{
+    dr__source_facts before, after;
+    if (!scheme_length(path) && dir->def->get_versioned)
+        return dir->def->get_versioned(dir, path, target, size, version, err);
+    DR_TRY(dr__source_dir_stat(dir, path, &before, err));
+    DR_TRY(dr__source_dir_get(dir, path, target, size, err));
+    DR_TRY(dr__source_dir_stat(dir, path, &after, err));
+    *version = before.version == after.version ? after.version : 0;
+    return DR_OK;
+}
+
+/* Memory that is there already. */
+struct fixed_target {
+    dr__source_target head;
+    uint8_t *memory;
+    size_t size;
+};
+
+static uint8_t *reserve_fixed(dr__source_target *target, size_t size, size_t keep, dr_status *status, dr_error *err)
+{
+    const struct fixed_target *t = (const struct fixed_target *)target;
+    (void)keep;
+    if (size <= t->size)
+        return t->memory;
+    *status = dr__fail(err, DR_ERR_FORMAT, "%zu bytes came, %zu were asked for", size, t->size);
+    return NULL;
+}
+
+dr_status dr__source_dir_get_ranges(dr__source_dir *dir, const char *path, uint64_t version,
+                                    const dr__byte_ranges *ranges, uint8_t *to, dr_error *err)
+{
+    if (!scheme_length(path) && dir->def->get_ranges)
+        return dir->def->get_ranges(dir, path, version, ranges, to, err);
+    for (int i = 0; i < ranges->n; to += ranges->at[i++].size) {
+        const dr__byte_range *r = &ranges->at[i];
+        struct fixed_target target = { .head = { reserve_fixed }, .memory = to, .size = (size_t)r->size };
+        size_t got;
+        DR_TRY(dr__source_dir_get_range(dir, path, version, r->offset, (size_t)r->size, &target.head, &got, err));
+        if (got != r->size)
+            return dr__fail(err, DR_ERR_FORMAT, "%s/%s: %llu bytes wanted at %llu, %zu there", dir->name, path,
+                            (unsigned long long)r->size, (unsigned long long)r->offset, got);
+    }
+    return DR_OK;
+}
+
 dr_status dr__source_stat(const char *name, dr__source_facts *facts, dr_error *err)
 {
     const dr_source_def *def;

@@ -14,7 +14,10 @@
 #include "codec/bytes/byte_codec.h"
 #include "data/desc.h"
 
-enum { MEAN_OF = 3, OUTLIER = 8, SLOW_CAP = 4, MEASURE_EVERY = 8, MEASURE_FIRST = 4, FADE_SLOWDOWN = 16 };
+enum { MEAN_OF = 3, OUTLIER = 8, SLOW_CAP = 4, MEASURE_EVERY = 8, MEASURE_FIRST = 4, NO_CACHE = 4 };
+
+#define SLOWDOWN_OF_NS 8e6 /* CPU time of the decompressions that the slow-down is of, about */
+#define SLOWDOWN_PRIOR_NS 1e6
 
 static const dr__codec_weights default_weights = {
     .alpha = 0.02, .beta = 0.02, .gamma = 1, .bonus = 0.02, .window = 64
@@ -24,7 +27,8 @@ static const dr__codec_weights default_weights = {
 
 void dr__codec_manager_init_with(dr__codec_manager *m, const uint8_t *wire_ids, const char *const *names, int n)
 {
-    *m = (dr__codec_manager){ .weights = default_weights, .forced = DR__CODEC_AUTO, .slowdown = 1 };
+    *m = (dr__codec_manager){ .weights = default_weights, .forced = DR__CODEC_AUTO };
+    m->wall_ns = m->cpu_ns = SLOWDOWN_PRIOR_NS;
     m->resources.cores = 1;
     for (int i = 0; i < n && m->n < DR__CODECS_MOST; i++) {
         m->wire_id[m->n] = wire_ids[i];
@@ -88,8 +92,20 @@ void dr__codec_note_decoded(dr__codec_manager *m, dr__data_class class, int whic
         return;
     add(&h->decode_s, h->n_decoded, (double)DR_MAX(cpu_ns, 1) * 1e-9 / (double)raw);
     h->n_decoded = DR_MIN(h->n_decoded + 1, m->weights.window);
-    const double slow = (double)wall_ns / (double)DR_MAX(cpu_ns, 1);
-    m->slowdown += (DR_MIN(DR_MAX(slow, 1), OUTLIER * m->slowdown) - m->slowdown) / FADE_SLOWDOWN;
+    if (!wall_ns)
+        return;
+    if (m->cpu_ns > SLOWDOWN_OF_NS) {
+        m->cpu_ns /= 2;
+        m->wall_ns /= 2;
+    }
+    m->cpu_ns += (double)cpu_ns;
+    m->wall_ns += (double)DR_MAX(wall_ns, cpu_ns);
+}
+
+/* Sums, not a mean of ratios: a thread that is without a CPU for long is so in few decompressions. */
+static double slowdown_of(const dr__codec_manager *m)
+{
+    return m->wall_ns / m->cpu_ns;
 }
 
 void dr__codec_note_read(dr__codec_manager *m, uint64_t bytes, uint64_t ns)
@@ -102,13 +118,40 @@ void dr__codec_note_read(dr__codec_manager *m, uint64_t bytes, uint64_t ns)
     m->read_ns += ns;
 }
 
-double dr__codec_bytes_per_s(const dr__codec_manager *m)
+void dr__codec_note_probe(dr__codec_manager *m, uint64_t bytes, uint64_t cached_ns, uint64_t disk_ns)
+{
+    const double n = m->disk_s > 0 ? MEAN_OF : 0, each = 1e-9 / (double)DR_MAX(bytes, 1);
+    add(&m->cached_s, n, (double)DR_MAX(cached_ns, 1) * each);
+    add(&m->disk_s, n, (double)DR_MAX(disk_ns, 1) * each);
+}
+
+bool dr__codec_knows_reads(const dr__codec_manager *m)
+{
+    return m->resources.bytes_per_s > 0 || m->read_bytes >= DR__CODEC_READ;
+}
+
+/* The part of the stored bytes that the page cache will have when they are read: of a shuffled epoch, where it drops
+ * what was not used for longest (docs/plan.md). */
+static double found_in_cache(const dr__codec_manager *m, double share)
+{
+    const dr__codec_resources *r = &m->resources;
+    if (m->cached_s * NO_CACHE > m->disk_s) /* storage in memory, or that the system does not cache */
+        return 0;
+    const double stored = r->wanted * share, room = stored > 0 ? DR_MIN(r->page_cache / stored, 1) : 0;
+    return room < 1 ? room + (1 - room) * log(1 - room) : 1;
+}
+
+double dr__codec_bytes_per_s(const dr__codec_manager *m, double share)
 {
     if (m->resources.bytes_per_s > 0)
         return m->resources.bytes_per_s;
-    if (m->read_bytes < DR__CODEC_READ)
+    if (m->read_bytes >= DR__CODEC_READ)
+        return (double)m->read_bytes / ((double)DR_MAX(m->read_ns, 1) * 1e-9);
+    if (!(m->disk_s > 0))
         return DR__DISK_BYTES_PER_S;
-    return (double)m->read_bytes / ((double)DR_MAX(m->read_ns, 1) * 1e-9) * DR_MAX(m->resources.cores, 1);
+    const double found = found_in_cache(m, share);
+    const double threads = DR_MAX(m->resources.cores, 1); /* they copy side by side, and share the disk */
+    return 1 / (found * m->cached_s / threads + (1 - found) * m->disk_s);
 }
 
 uint64_t dr__disk_ns(uint64_t bytes)
@@ -122,13 +165,14 @@ uint64_t dr__disk_ns(uint64_t bytes)
 static double seconds_of(const dr__codec_manager *m, const dr__codec_history *h)
 {
     const dr__codec_resources *r = &m->resources;
-    const double cores = DR_MAX(r->cores, 1e-9), read = h->share / dr__codec_bytes_per_s(m);
-    const double cpu = (h->decode_s + (r->reuse > 0 ? h->encode_s / r->reuse : 0)) * m->slowdown / cores;
+    const double cores = DR_MAX(r->cores, 1e-9), read = h->share / dr__codec_bytes_per_s(m, h->share);
+    const double slowdown = slowdown_of(m);
+    const double cpu = (h->decode_s + (r->reuse > 0 ? h->encode_s / r->reuse : 0)) * slowdown / cores;
     const double hit = r->overlapped ? DR_MAX(read, cpu) : read + cpu;
     if (!(r->capacity > 0) || !(r->wanted > 0))
         return hit;
     const double kept = DR_MIN(1, r->capacity / (r->wanted * DR_MAX(h->share, 1e-9)));
-    return kept * hit + (1 - kept) * r->make_s * m->slowdown / cores;
+    return kept * hit + (1 - kept) * r->make_s * slowdown / cores;
 }
 
 static bool is_known(const dr__codec_history *h)
@@ -147,7 +191,7 @@ static dr__codec_terms measure(const dr__codec_manager *m, const dr__codec_histo
         *t = (dr__codec_terms){ 0 };
         if (!is_known(&h[i]))
             continue;
-        t->v = 1 / (h[i].decode_s * m->slowdown);
+        t->v = 1 / h[i].decode_s;
         t->rho = 1 / DR_MAX(h[i].share, 1e-9);
         t->seconds = seconds_of(m, &h[i]);
         most.v = DR_MAX(most.v, t->v);
@@ -265,7 +309,8 @@ const char *dr__codec_explain(const dr__codec_manager *m, const dr__codec_choice
                                      "; %s: %.0f%% of the bytes, unpacked at %.0f MB/s, U %.3f", m->name[i],
                                      100 * h[i].share, 1e-6 / h[i].decode_s, c->terms[i].utility - c->terms[i].bonus);
     if (used < size)
-        snprintf(text + used, size - used, "; reads at %.0f MB/s", dr__codec_bytes_per_s(m) * 1e-6);
+        snprintf(text + used, size - used, "; reads at %.0f MB/s, unpacking takes %.1f times its CPU time",
+                 dr__codec_bytes_per_s(m, h[c->which].share) * 1e-6, slowdown_of(m));
     return text;
 }
 

@@ -18,6 +18,10 @@
  * The manager keeps, for each codec and class of data, a mean of ratio and of CPU time that follows the latest
  * measurements, and for all of them how much longer things take than their CPU time (others use the CPUs).  It knows no
  * clock and no lock: times are passed in, and callers that share one have a lock for it.
+ *
+ * B is what reads of samples took, once there were enough.  Until then, in the epoch that writes them, it is what
+ * probes took: reads of what has just been written, as it is found in the page cache and as it comes from the disk. How
+ * much will be found there depends on the codec: the denser it is, the more finds room.
  */
 #ifndef DR_STORE_CODEC_MANAGER_H
 #define DR_STORE_CODEC_MANAGER_H
@@ -31,7 +35,7 @@
 enum {
     DR__CODECS_MOST = 16,
     DR__CODEC_AUTO = -1,
-    DR__CODEC_READ = 16 << 20,                /* bytes read after which their time counts */
+    DR__CODEC_READ = 4 << 20,                 /* bytes of timed reads after which these count */
     DR__DISK_BYTES_PER_S = 500 * 1000 * 1000, /* until then; the disks of rented machines */
 };
 
@@ -65,6 +69,7 @@ typedef struct dr__codec_resources {
     double wanted;      /* raw bytes of all samples that could be kept */
     double make_s;      /* time of one core to make one raw byte where it is not kept */
     double reuse;       /* reads for each time that a sample is compressed; 0: compressing costs nothing */
+    double page_cache;  /* stored bytes that the system may keep in memory; 0: none */
 } dr__codec_resources;
 
 typedef struct dr__codec_history {
@@ -83,8 +88,9 @@ typedef struct dr__codec_manager {
     const char *name[DR__CODECS_MOST];
     dr__codec_history history[DR__N_CLASSES][DR__CODECS_MOST];
     uint64_t n_choices[DR__N_CLASSES];
-    double slowdown;              /* time for each CPU time, at least 1 */
-    uint64_t read_bytes, read_ns; /* by one thread each, without decompression; older ones fade */
+    double wall_ns, cpu_ns;       /* of decompression: how much longer than its CPU time it takes; older ones fade */
+    uint64_t read_bytes, read_ns; /* what the storage took, without decompression; older ones fade */
+    double cached_s, disk_s;      /* for each byte that a probe read from the page cache, and not; 0: no probe yet */
 } dr__codec_manager;
 
 /* What a codec was worth when a choice was made. */
@@ -120,18 +126,27 @@ void dr__codec_choose(dr__codec_manager *manager, dr__data_class class, dr__code
 void dr__codec_note_encoded(dr__codec_manager *manager, dr__data_class class, int which, size_t raw, size_t stored,
                             uint64_t cpu_ns);
 
-/* A sample was checked and decompressed to so many raw bytes. */
+/* A sample was checked and decompressed to so many raw bytes.  wall_ns: what that took, with its part of the waits for
+ * a CPU; 0: not known. */
 void dr__codec_note_decoded(dr__codec_manager *manager, dr__data_class class, int which, size_t raw, uint64_t cpu_ns,
                             uint64_t wall_ns);
 
-/* One thread read stored bytes of the tier. */
+/* A thread read stored bytes of the tier.  ns: its time divided by how many threads were reading: what the storage
+ * took. */
 void dr__codec_note_read(dr__codec_manager *manager, uint64_t bytes, uint64_t ns);
+
+/* A probe read so many bytes, once as they were found and once after the system had dropped them from memory. */
+void dr__codec_note_probe(dr__codec_manager *manager, uint64_t bytes, uint64_t cached_ns, uint64_t disk_ns);
+
+/* Are there enough reads, so that probes say nothing more? */
+bool dr__codec_knows_reads(const dr__codec_manager *manager);
 
 /* Index of a codec in the table; -1: it is not there. */
 int dr__codec_index(const dr__codec_manager *manager, unsigned wire_id);
 
-/* B as it is known: as given, as measured, or the default. */
-double dr__codec_bytes_per_s(const dr__codec_manager *manager);
+/* B as it is known, for samples that are stored as so many bytes for each raw one: as given, as measured, as probed, or
+ * the default. */
+double dr__codec_bytes_per_s(const dr__codec_manager *manager, double share);
 
 /* What a sample mostly consists of. */
 dr__data_class dr__data_class_of(const dr_desc *fields, int n);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 void *dr__compress(const dr_byte_codec *codec, const void *data, size_t size, size_t *encoded_size)
 {
@@ -30,7 +31,8 @@ static bool time_reading(const dr__packed *p, size_t raw_bytes, uint64_t *cpu_ns
     const uint64_t sum = XXH3_64bits(p->payload, p->bytes);
     const bool good = !p->owned || codec->decode(p->payload, p->bytes, out, raw_bytes);
     *cpu_ns = dr__thread_cpu_ns() - cpu + (sum == 0); /* so that the sum is needed */
-    *wall_ns = dr__now_ns() - wall;
+    const double slowdown = dr__thread_slowdown();
+    *wall_ns = slowdown > 0 ? (uint64_t)((double)*cpu_ns * slowdown) : dr__now_ns() - wall;
     dr__free(out);
     return good;
 }

@@ -20,13 +20,20 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/thread.h"
 #include "index/index_file.h"
 #include "source/file.h"
 #include "store/store_parts.h"
 #include "store/store_space.h"
 
-enum { MOST_OPEN = 64, FRESH = 64 << 20 /* bytes written last, which may still be in the page cache */ };
+#define PAGE_CACHE_SHARE 0.8 /* of the memory that could be used for it */
+
+enum {
+    MOST_OPEN = 64,
+    TIME_EVERY = 16 /* reads: telling what a thread waited for costs some microseconds */,
+    FRESH = 64 << 20 /* bytes written last, which may still be in the page cache */
+};
 
 /* --- opening and closing --- */
 
@@ -90,6 +97,9 @@ static dr_status open_disk(dr_store *s, const char *folder, const char *identity
     s->used = dr__space_used(s->root);
     atomic_store(&s->taken, s->used);
     s->limit = limit ? limit : s->used + dr__space_free(s->root) / 2;
+    dr__limits limits;
+    dr__limits_read("", &limits);
+    s->page_cache = PAGE_CACHE_SHARE * (double)dr__limits_page_cache("", &limits);
     dr__store_refresh(s);
     return DR_OK;
 }
@@ -275,18 +285,24 @@ static bool is_whole(const dr_stored *f, const void *payload)
     return XXH3_64bits(payload, f->payload_bytes) == f->payload_sum;
 }
 
-/* What checking and decompressing took. */
-typedef struct unpack_time {
-    uint64_t wall_ns, cpu_ns;
-} unpack_time;
+/* What a read took. */
+typedef struct read_time {
+    bool timed;                        /* in: read_ns is wanted */
+    unsigned threads;                  /* in: that read at this moment */
+    uint64_t read_ns;                  /* reading, without the time in which the thread had no CPU */
+    uint64_t unpack_ns, unpack_cpu_ns; /* checking and decompressing */
+    double slowdown;                   /* time for each CPU time; 0: not known */
+} read_time;
 
-static outcome read_stored(int fd, const dr_stored *f, void *memory, unpack_time *took)
+static outcome read_stored(int fd, const dr_stored *f, void *memory, read_time *took)
 {
     const bool raw = f->codec == DR__BYTES_NONE;
     void *packed = raw ? memory : dr__alloc(f->payload_bytes);
     if (!packed)
         return OUT_OF_REACH;
+    const uint64_t start = took->timed ? dr__busy_ns() : 0;
     bool good = read_payload(fd, f, packed);
+    took->read_ns = took->timed ? dr__busy_since(start) : 0;
     const uint64_t wall = dr__now_ns(), cpu = dr__thread_cpu_ns();
     good = good && is_whole(f, packed);
     if (!raw) {
@@ -294,7 +310,9 @@ static outcome read_stored(int fd, const dr_stored *f, void *memory, unpack_time
         good = good && codec && codec->decode(packed, f->payload_bytes, memory, f->bytes);
         dr__free(packed);
     }
-    *took = (unpack_time){ dr__now_ns() - wall, dr__thread_cpu_ns() - cpu };
+    took->unpack_ns = dr__now_ns() - wall;
+    took->unpack_cpu_ns = dr__thread_cpu_ns() - cpu;
+    took->slowdown = took->timed ? dr__thread_slowdown() : 0;
     return good ? GOOD : GONE;
 }
 
@@ -305,37 +323,40 @@ static bool is_fresh(const dr_store *s, const dr_stored *f)
 }
 
 /* lock: what a read says of codec and disk. */
-static void note_times(dr_store *s, const dr_stored *f, uint64_t took_ns, const unpack_time *unpack)
+static void note_times(dr_store *s, const dr_stored *f, const read_time *took)
 {
     const int which = dr__codec_index(&s->codecs, f->codec);
+    const uint64_t stretched = (uint64_t)((double)took->unpack_cpu_ns * took->slowdown);
     if (which >= 0)
-        dr__codec_note_decoded(&s->codecs, dr__data_class_of(f->fields, f->n_fields), which, f->bytes, unpack->cpu_ns,
-                               unpack->wall_ns);
-    if (!is_fresh(s, f))
-        dr__codec_note_read(&s->codecs, f->payload_bytes, took_ns - unpack->wall_ns);
+        dr__codec_note_decoded(&s->codecs, dr__data_class_of(f->fields, f->n_fields), which, f->bytes,
+                               took->unpack_cpu_ns, stretched);
+    if (took->timed && !is_fresh(s, f))
+        dr__codec_note_read(&s->codecs, f->payload_bytes, took->read_ns / took->threads);
 }
 
 static bool read_disk(dr_store *s, const dr_stored *f, void *memory)
 {
     outcome result;
     const uint64_t start = dr__now_ns();
-    unpack_time unpack = { 0 };
+    read_time took = { 0 };
     pthread_mutex_lock(&s->lock);
     dr__data_file *file = use(s, f->file, &result);
+    took.timed = s->stats.hits % TIME_EVERY == 0;
+    took.threads = ++s->reading;
     pthread_mutex_unlock(&s->lock);
     if (file)
-        result = read_stored(file->fd, f, memory, &unpack);
+        result = read_stored(file->fd, f, memory, &took);
     pthread_mutex_lock(&s->lock);
+    s->reading--;
     if (file)
         dr__store_release(s, file);
     note(s, result, &f->key, (dr__key_location){ f->file, f->record_at });
     s->stats.hits += result == GOOD;
-    s->stats.unpack_ns += unpack.wall_ns;
-    const uint64_t took_ns = dr__now_ns() - start;
-    s->stats.read_ns += took_ns;
+    s->stats.unpack_ns += took.unpack_ns;
+    s->stats.read_ns += dr__now_ns() - start;
     s->stats.read_bytes += result == GOOD ? f->payload_bytes : 0;
     if (result == GOOD)
-        note_times(s, f, took_ns, &unpack);
+        note_times(s, f, &took);
     pthread_mutex_unlock(&s->lock);
     return result == GOOD;
 }

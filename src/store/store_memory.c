@@ -81,7 +81,7 @@ static void set_resources(dr_store *s, const dr__memory_stats *memory)
     const uint64_t n = s->stats.written + s->stats.memory_written;
     const double mean = n ? (double)(s->stats.raw_bytes + s->stats.memory_raw_bytes) / (double)n : 0;
     const uint64_t reads = s->stats.memory_hits;
-    r->cores = DR_MAX(s->facts.cores, 1);
+    r->cores = s->facts.cores > 0 ? s->facts.cores : 1;
     r->bytes_per_s = MEMORY_BYTES_PER_S;
     r->capacity = (double)memory->limit;
     r->wanted = (double)s->facts.n_samples * mean;

@@ -1,5 +1,5 @@
 /* store_parts.h: the inside of a store, shared by store_files.c (its files), sample_store.c (opening, reading) and
- * store_write.c (writing). */
+ * store_write.c (writing), store_probe.c (how fast it will be read). */
 #ifndef DR_STORE_STORE_PARTS_H
 #define DR_STORE_STORE_PARTS_H
 
@@ -51,6 +51,9 @@ struct dr_store {
     uint64_t refresh_at_ns;
     dr__codec_manager codecs;
     dr__codec_choice chosen;         /* the latest; n is 0: none yet */
+    double page_cache;               /* bytes of it that the system may keep in memory */
+    unsigned reading;                /* threads that read from it now */
+    uint64_t probe_at_ns;            /* when the next probe may begin; UINT64_MAX: one is going on */
     dr__codec_manager memory_codecs; /* of the tier in memory */
     dr__codec_choice memory_chosen;
     dr__store_facts facts;
@@ -73,6 +76,11 @@ bool dr__store_put(dr_store *store, const dr_store_key *key, const dr_view *fiel
 
 /* Which tiers are used from now on, of those that there are. */
 void dr__store_use_tiers(dr_store *store, bool disk, bool memory);
+
+/* --- store_probe.c --- */
+
+/* Now and then reads what was just written, to know how fast it will be read; `location`: of its record. */
+void dr__store_probe(dr_store *store, const dr_stored *sample, dr__key_location location);
 
 /* --- store_memory.c: the tier in memory, of stores that have one --- */
 

@@ -76,9 +76,9 @@ static dr__data_file *own_file(dr_store *s)
     return s->own_file;
 }
 
-static bool append(dr_store *s, dr_stored *sample, const void *payload)
+static bool append(dr_store *s, dr_stored *sample, const void *payload, dr__key_location *location)
 {
-    uint64_t offset, bytes = DR__DATA_RECORD_HEAD + dr__data_round(sample->payload_bytes);
+    uint64_t offset = 0, bytes = DR__DATA_RECORD_HEAD + dr__data_round(sample->payload_bytes);
     pthread_mutex_lock(&s->write_lock);
     dr__data_file *file = !is_stopped(s) && has_room(s, bytes) ? own_file(s) : NULL;
     bool good = file && dr__data_append(file, sample, payload, &offset);
@@ -89,7 +89,8 @@ static bool append(dr_store *s, dr_stored *sample, const void *payload)
     pthread_mutex_unlock(&s->write_lock);
     if (good) {
         pthread_mutex_lock(&s->lock);
-        good = dr__key_table_set(&s->table, &sample->key, (dr__key_location){ number, offset });
+        *location = (dr__key_location){ number, offset };
+        good = dr__key_table_set(&s->table, &sample->key, *location);
         s->stats.written++;
         s->stats.written_bytes += sample->payload_bytes;
         s->stats.raw_bytes += sample->bytes;
@@ -107,11 +108,12 @@ static void set_resources(dr_store *s)
 {
     dr__codec_resources *r = &s->codecs.resources;
     const double mean = s->stats.written ? (double)s->stats.raw_bytes / (double)s->stats.written : 0;
-    r->cores = DR_MAX(s->facts.cores, 1);
+    r->cores = s->facts.cores > 0 ? s->facts.cores : 1;
     r->capacity = (double)s->limit;
     r->wanted = (double)s->facts.n_samples * mean;
     r->make_s = s->facts.make_s;
     r->reuse = REUSE;
+    r->page_cache = s->page_cache;
 }
 
 void dr__store_tell_choice(dr_store *s, const char *tier, const dr__codec_manager *manager, const dr__packed *p)
@@ -181,9 +183,12 @@ static bool wants(dr_store *s, const dr_store_key *key, bool *kept)
 static bool put_on_disk(dr_store *s, dr_stored *sample, const void *raw)
 {
     dr__packed packed;
+    dr__key_location location;
     pack(s, sample, raw, &packed);
-    const bool good = append(s, sample, packed.payload);
+    const bool good = append(s, sample, packed.payload, &location);
     dr__packed_free(&packed);
+    if (good)
+        dr__store_probe(s, sample, location);
     return good;
 }
 

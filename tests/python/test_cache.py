@@ -181,7 +181,7 @@ def test_memory_gives_the_same_batches(photos, tmp_path, disk):
     assert stats["cache_memory_hits"] == stats["cache_hits"] > 0
     assert 0 < stats["cache_memory_bytes"] <= stats["cache_memory_limit_bytes"] == 64 << 20
     assert stats["cache_written"] == (24 if disk else 0)
-    assert "cache in memory: 24 samples" in text and "by the order of the next epochs" in text
+    assert "cache in memory: 24 samples" in text and "needed again last" in text
     assert stats["cache_memory_codec"] in text
 
 
@@ -226,7 +226,7 @@ def test_no_other_place_can(photos, at, words):
 
 
 def test_wrong_memory(photos):
-    with pytest.raises(drapps.ArgumentError, match="cache_memory must be 0 or at least 1048576 bytes, got 5"):
+    with pytest.raises(drapps.ArgumentError, match="cache_memory must be 0 or at least 1048576 bytes or None, got 5"):
         epochs(photos, 1, cache_memory=5)
     with pytest.raises((ValueError, TypeError), match="cache_memory must be"):
         epochs(photos, 1, cache_memory=-1)

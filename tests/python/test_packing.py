@@ -315,6 +315,14 @@ def test_adding(folder, tmp_path):
     assert drapps.verify(tmp_path / "set") == ([], [])
 
 
+def test_verify_counts_batches_of_which_nothing_is_left(tmp_path):
+    (tmp_path / "list.csv").write_text("path,label\n" + "".join(f"none{i}.jpg,{i % 3}\n" for i in range(70)))
+    seen = []
+    files, samples = drapps.verify(tmp_path / "list.csv", progress=seen.append)
+    assert files == [] and [damage.name for damage in samples] == [f"none{i}.jpg" for i in range(70)]
+    assert all("cannot open" in damage.error for damage in samples) and seen[-1] == 70
+
+
 def test_what_does_not_fit_is_not_added(folder, tmp_path):
     drapps.read(folder).pack(tmp_path / "set")
     with pytest.raises(drapps.ArgumentError, match="fields, codecs or classes"):

@@ -7,9 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 
+import numpy
 import pytest
 from imagesets import N_IMAGES, write_folder
 from packsets import SMALL, assert_same_samples, shards_of, tree
@@ -36,6 +38,15 @@ def damaged(original, tmp_path):
     return tmp_path / "set"
 
 
+def assert_equal(sample, wanted):
+    for name, value in wanted.items():
+        if isinstance(value, numpy.ndarray):
+            assert sample[name].dtype == value.dtype and numpy.array_equal(sample[name], value)
+        elif name != "key":
+            assert sample[name] == value
+    assert set(sample) == set(wanted)
+
+
 def read_all(folder, originals):
     """The names of the samples that are bad; all others are as they were."""
     pipe = drapps.read(folder)
@@ -46,14 +57,14 @@ def read_all(folder, originals):
         except (drapps.FormatError, drapps.FileMissingError, drapps.IOError) as error:
             bad.append(str(error))
             continue
-        assert sample == originals[sample["key"]]
+        assert_equal(sample, originals[sample["key"]])
     return bad
 
 
-def spoil(path, rng):
-    """Flips a bit, cuts the file off, or writes zeros over a part."""
+def spoil(path, rng, places=None):
+    """Flips a bit, cuts the file off, or writes zeros over a part, at one of the places (ranges of bytes)."""
     data = bytearray(path.read_bytes())
-    at = rng.randrange(len(data))
+    at = rng.randrange(*rng.choice(places or [(0, len(data))]))
     kind = rng.choice(["flip", "cut", "zeros"])
     if kind == "flip":
         data[at] ^= 1 << rng.randrange(8)
@@ -65,22 +76,65 @@ def spoil(path, rng):
     return f"{kind} at {at} of {path.name}"
 
 
-@pytest.mark.parametrize("ending", [".tar", ".drapps-shard", "drapps-set.json", ""])
-def test_random_damage(original, tmp_path, ending):
+def parts_of(folder, part):
+    """[(file, ranges of bytes)] of a packed set: its members, the headers before them, whole files."""
+    endings = {"index": ".drapps-shard", "manifest": "drapps-set.json", "anything": ""}
+    if part in endings:
+        return [(path, None) for path in sorted(folder.iterdir()) if path.name.endswith(endings[part])]
+    found = []
+    for path in sorted(folder.glob("*.tar")):
+        with tarfile.open(path) as tar:
+            members = tar.getmembers()
+        if part == "members":
+            found.append((path, [(m.offset_data, m.offset_data + m.size) for m in members if m.size]))
+        else:
+            found.append((path, [(m.offset, m.offset_data) for m in members]))
+    return found
+
+
+def check_damage(made, originals, folder, part, rounds):
+    """Damages a copy of a packed set so often, once or twice each time, and reads all of it."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
-    for _ in range(FLIPS):
-        made = tmp_path / "set"
-        shutil.copytree(original[0], made)
-        what = [spoil(rng.choice([p for p in sorted(made.iterdir()) if p.name.endswith(ending)]), rng)
-                for _ in range(rng.randrange(1, 3))]  # fmt: skip
+    parts = [(path.name, places) for path, places in parts_of(made, part)]
+    for _ in range(rounds):
+        shutil.copytree(made, folder)
+        what = []
+        for name, places in rng.sample(parts, min(len(parts), rng.randrange(1, 3))):
+            what.append(spoil(folder / name, rng, places))
         try:
-            read_all(made, original[1])
+            read_all(folder, originals)
         except drapps.FormatError as error:
             assert "manifest" in str(error), (seed, what)
         except AssertionError:
             raise AssertionError(f"a wrong sample: seed {seed}, {what}") from None
-        shutil.rmtree(made)
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("part", ["members", "headers", "index", "manifest", "anything"])
+def test_random_damage(original, tmp_path, part):
+    check_damage(*original, tmp_path / "set", part, FLIPS)
+
+
+def specs():
+    """(spec, type that it takes) for each stage of the codec table: alone, and array stages before a byte stage."""
+    for stage in drapps.codec.codecs():
+        dtype = "int32" if "int32" in stage["types"] else "float32"
+        yield stage["name"], dtype
+        if stage["kind"] != "bytes":
+            yield f"{stage['name']}+zstd:1", dtype
+
+
+@pytest.mark.parametrize("spec, dtype", list(specs()))
+def test_random_damage_of_every_codec(tmp_path, spec, dtype):
+    steps = numpy.random.default_rng(0).integers(0, 300, (10, 40, 9))
+    source = drapps.from_arrays(a=steps.cumsum(axis=1).astype(dtype))
+    source.pack(tmp_path / "made", codec=spec, shard_samples=4)
+    pipe = drapps.read(tmp_path / "made")
+    originals = {pipe[i]["key"]: pipe[i] for i in range(10)}
+    if dtype == "int32":  # lossless
+        assert all(numpy.array_equal(pipe[i]["a"], source[i]["a"]) for i in range(10))
+    check_damage(tmp_path / "made", originals, tmp_path / "set", "members", max(FLIPS // 4, 10))
 
 
 def test_a_damaged_member_costs_its_sample(original, damaged):

@@ -264,8 +264,11 @@ def test_apply(folder, tmp_path, work, layout):
             assert made.stats()["cache_hits"] >= 23
         else:
             assert scope["pipe"].dataset.manifest and len(scope["pipe"].stages) == 4 - chosen.chosen.material.stages
+    assert chosen.apply(tmp_path / "made") == lines  # there is nothing left to do
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
     with pytest.raises(drapps.ArgumentError, match="exists"):
-        chosen.apply(tmp_path / "made")
+        chosen.apply(tmp_path / "other")
 
 
 # --- what is refused ---

@@ -57,7 +57,8 @@ def test_a_sample_that_kills_is_named():
     with make(sets.Killer(), max_attempts=2) as pool, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         results = run(pool, [[1, 2], [12, 13], [14, 15]])
-        with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid\(s\) \d+.*exited unexpectedly: sample 13"):
+        named = r"DataLoader worker \(pid\(s\) \d+.*exited unexpectedly: sample 13.*; the last: "
+        with pytest.raises(RuntimeError, match=named):
             results[1].value.reraise()
         assert results[2].value.tolist() == [14, 15]
         assert any("made again: 13" in str(warning.message) for warning in caught)

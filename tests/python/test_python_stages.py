@@ -57,6 +57,13 @@ def test_map_of_a_sample(folder, workers):
     assert batch["name"][0] == f"class {batch['label'][0]}" and batch["mean"].shape == (4,)
 
 
+def test_what_functions_add_is_delivered(folder, workers):
+    batch = epoch(images(folder).map(lambda sample: {**sample, "weight": 0.5}), workers=workers)[0]
+    assert list(batch) == ["image", "label", "weight"] and batch["weight"].tolist() == [0.5] * 4
+    batch = epoch(images(folder).map(lambda sample: {"image": sample["image"]}), workers=workers)[0]
+    assert list(batch) == ["image"]
+
+
 def test_native_ops_after_python(folder, workers):
     """What is drawn does not depend on the cut: a function that changes nothing changes no pixel."""
     def chain(middle):

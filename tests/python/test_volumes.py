@@ -51,7 +51,7 @@ def test_decode_npy(tmp_path, fortran):
     array = numpy.arange(2 * 3 * 4 * 5, dtype="int16").reshape(2, 3, 4, 5)
     numpy.save(tmp_path / "a.npy", numpy.asfortranarray(array) if fortran else array)
     numpy.testing.assert_array_equal(first(drapps.read([tmp_path / "a.npy"]).decode_volume(channels=2)), array)
-    with pytest.raises(drapps.Error, match="channels must be the file's 2, got 1"):
+    with pytest.raises(drapps.Error, match="the file has 2 channels, channels is 1"):
         first(drapps.read([tmp_path / "a.npy"]).decode_volume())
 
 

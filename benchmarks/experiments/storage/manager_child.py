@@ -68,7 +68,7 @@ def run_epochs(config, pipe, options):
 
 def run_phases(config, pipe, options):
     """In each phase keeps new samples, and reads old ones beside them, so that the manager sees the storage."""
-    fresh, old, ends = iter(range(len(pipe))), [], []
+    fresh, old, ends, whys = iter(range(len(pipe))), [], [], []
     with open_loader(pipe, {**options, "shuffle": False}, pushed_order=True) as loader:
         batches = loader.batches()
         again = itertools.chain.from_iterable(itertools.repeat(old))
@@ -82,11 +82,13 @@ def run_phases(config, pipe, options):
                 for _ in wanted:
                     next(batches)
                 old += new
-            ends.append(loader.stats()["cache_written"])
+            stats = loader.stats()
+            ends.append(stats["cache_written"])
+            whys.append(stats["cache_codec"])
         loader.push_end()
     events, begins = choices(config["trace"]), [0, *ends]
     return {"phases": [[{name: event[name] for name in ("codec", "why", "stored", "terms")} for event in events[a:b]]
-                       for a, b in zip(begins, ends)]}  # fmt: skip
+                       for a, b in zip(begins, ends)], "whys": whys}  # fmt: skip
 
 
 def main():

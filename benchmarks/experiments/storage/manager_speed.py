@@ -56,7 +56,7 @@ class Setup:
         return str(self.work / f"cache-{name or self._numbers}")
 
     def run_phases(self, kind, phases):
-        """The choices in each phase of one child; phases: [(name, Cpu, bytes/s)]."""
+        """What was chosen in each phase of one child, and why at its end; phases: [(name, Cpu, bytes/s)]."""
         folder = self.folder()
         names = [name for name, *_ in phases]
         each = self.args.phase_samples
@@ -72,9 +72,10 @@ class Setup:
                 stack.enter_context(cpu.taken(child.pid))
                 self.bandwidth.set(bytes_per_s)
                 child.go_on()
-            found = child.line()["phases"]
+            found = child.line()
         shutil.rmtree(folder)
-        return dict(zip(names, found))
+        return {name: {**second_half(events), "why": why}
+                for name, events, why in zip(names, found["phases"], found["whys"])}  # fmt: skip
 
 
 # --- corners ---
@@ -182,8 +183,8 @@ def main(argv, make_parser):
     parser.add_argument("--cpu-poor", default="quota:0.5", metavar="quota:CPUS|burn:THREADS",
                         help="how CPU time is taken (quota:0.5); a quota needs a writable control group")  # fmt: skip
     parser.add_argument("--io-rich", type=float, default=0, metavar="BYTES/S", help="0: the page cache (0)")
-    parser.add_argument("--io-middle", type=float, default=400e6, metavar="BYTES/S",
-                        help="while CPUs are taken (400e6)")  # fmt: skip
+    parser.add_argument("--io-middle", type=float, default=800e6, metavar="BYTES/S",
+                        help="while CPUs are taken (800e6)")  # fmt: skip
     parser.add_argument("--io-poor", type=float, default=62.5e6, metavar="BYTES/S", help="(62.5e6, as PRESTO's)")
     parser.add_argument("--only", choices=("corners", "moves"))
     parser.add_argument("--work", metavar="DIR", help="where samples are kept meanwhile")
@@ -209,8 +210,7 @@ def main(argv, make_parser):
                 result["moves"][kind] = []
                 for number in range(args.move_rounds):
                     say(f"{kind}: moves, {number + 1} of {args.move_rounds}")
-                    found = setup.run_phases(kind, phases_of(args))
-                    result["moves"][kind].append({phase: second_half(events) for phase, events in found.items()})
+                    result["moves"][kind].append(setup.run_phases(kind, phases_of(args)))
     return result
 
 

@@ -1,6 +1,7 @@
 """Doing what a plan chose, and the code that uses it."""
 
 import os
+import re
 
 from drapps import _core
 from drapps.plan.materials import make
@@ -8,15 +9,20 @@ from drapps.plan.page_cache import free_disk
 from drapps.plan.strategies import FILES, STORE
 from drapps.printing import bytes_text
 
+PACKED_SET = {"drapps-pack.json", "drapps-pack.lock", "drapps-set.json"}
+STORE_NAME = re.compile("[0-9a-f]{32}")  # of a folder of kept samples
+
 
 def apply(plan, folder):
-    """Makes the chosen material of all samples in a folder; returns lines of code that read it."""
+    """Makes the chosen material of all samples in a folder, or what is missing of it; returns lines of code that read
+    it.
+    """
     row = plan.row
     if row is None:
         raise _core.StateError("the plan chose nothing: a larger budget is needed")
     folder, material = os.path.abspath(os.fsdecode(folder)), row.strategy.material
     if material.layout != FILES:
-        if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
+        if os.path.exists(folder) and not _may_go_on(folder, material.layout):
             raise _core.ArgumentError(f"{folder}: exists; --apply needs a folder that does not, or is empty")
         free = free_disk(folder)
         if row.storage.high > free:
@@ -25,6 +31,17 @@ def apply(plan, folder):
             )
         make(material, plan.pipe, [], folder, plan.options)
     return code_lines(plan, row, folder)
+
+
+def _may_go_on(folder, layout):
+    """Whether a folder that is there is empty, or was begun by an apply that was interrupted.  Whether that was of the
+    same plan, packing finds out; samples of another one are not found in a cache folder."""
+    if not os.path.isdir(folder):
+        return False
+    names = os.listdir(folder)
+    if layout == STORE:
+        return all(STORE_NAME.fullmatch(name) for name in names)
+    return not names or not PACKED_SET.isdisjoint(names)
 
 
 def code_lines(plan, row, folder):

@@ -161,7 +161,8 @@ class DatasetPool(ProcessPool):
             self._check_workers()
             pids = ", ".join(map(str, self._dead_pids[-sample.attempts:]))
             error = _core.BadSampleError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly: sample {index!r} "
-                                         f"was tried {sample.attempts} times")  # a RuntimeError, as torch's
+                                         f"was tried {sample.attempts} times; the last: "
+                                         f"{self._last_death}")  # a RuntimeError, as torch's
         return Failure(False, wrapped(error, f"in DataLoader worker process {sample.worker}"))
 
     def _traced(self):

@@ -40,7 +40,7 @@ def _show_notes(facts):
 
 def _nothing(facts):
     if not facts.rate:
-        return "too little was measured: the program ended after too few batches"
+        return "too little was measured: the program ended after a few batches; let it run for some seconds"
     return f"{_run(facts)}; no measurement explains why"
 
 

@@ -48,7 +48,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 COUNTS = ("batches", "samples", "epochs", "bad_samples", "wait_ns", "step_ns")
 PREFETCH = 2  # torch's prefetch_factor where none is given
-NOT_GIVEN = workers.Count(0, decided=True)
+NOT_GIVEN = workers.NOT_GIVEN
 RESTORED = "iterator invalidated: a state was loaded"
 CLOSED = "iterator invalidated: the loader was closed"
 

@@ -42,6 +42,16 @@ class Count(int):
         return Count, (int(self), self.decided, self.options)
 
 
+class _NotGiven(Count):
+    """Shown by help() in place of a number."""
+
+    def __repr__(self):
+        return "<decided by drapps>"
+
+
+NOT_GIVEN = _NotGiven(0, decided=True)
+
+
 def accelerator_in_use():
     """Memory of an accelerator does not survive a fork."""
     if not torch.accelerator.is_available():

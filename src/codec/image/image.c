@@ -86,7 +86,8 @@ static dr_status unknown_format(const uint8_t *data, size_t size, dr_error *err)
         if (known[i].package)
             return dr__fail(err, DR_ERR_UNSUPPORTED, "a %s image, but this build has no %s", known[i].name,
                             known[i].package);
-        return dr__fail(err, DR_ERR_UNSUPPORTED, "looks like %s, which no image codec reads", known[i].name);
+        return dr__fail(err, DR_ERR_UNSUPPORTED, "looks like %s, which no image codec reads%s", known[i].name,
+                        strcmp(known[i].name, "gzip") == 0 ? " (a .nii.gz volume: decode_volume)" : "");
     }
     char head[3 * 8 + 1] = "";
     for (size_t i = 0; i < DR_MIN(size, 8); i++)

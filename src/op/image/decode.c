@@ -7,7 +7,10 @@
 #include <stdio.h>
 
 #include "codec/image/image.h"
+#include "codec/image/jpeg_partial.h"
 #include "codec/image/seek_store.h"
+#include "codec/image/sink.h"
+#include "format/dataset_internal.h"
 #include "op/op.h"
 #include "op/op_defs.h"
 
@@ -25,6 +28,7 @@ struct par {
     const dr_image_codec *codec;
     dr__image_info info;
     int scale;
+    size_t stored_bytes; /* of a file of which only ranges are there; else 0 */
 };
 
 enum { AUTO, LIBJPEG };
@@ -68,12 +72,29 @@ static dr__decode_options options_of(const dr_task *task, int scale)
     return o;
 }
 
+/* What was read of a file in ranges, for the decoder; NULL: it was read whole. */
+static const dr__jpeg_partial *partial_of(const dr_task *task, dr__jpeg_partial *partial)
+{
+    const dr__record_part *part = task->part;
+    if (!part)
+        return NULL;
+    *partial = (dr__jpeg_partial){ .size = part->size,
+                                   .scan = part->scan,
+                                   .orientation = part->orientation,
+                                   .pieces = part->pieces,
+                                   .n_pieces = part->n };
+    return partial;
+}
+
 static dr_status peek(dr_task *task, const dr_view *in, void *par)
 {
     struct par *p = par;
     dr__decode_options options = options_of(task, task->scale);
     size_t size = (size_t)in->desc.dims[0];
+    dr__jpeg_partial partial;
+    options.partial = partial_of(task, &partial);
     p->scale = task->scale;
+    p->stored_bytes = task->part ? (size_t)task->part->size : 0;
     DR_TRY(dr__image_probe(in->data, size, &p->codec, task->err));
     return p->codec->header(task->codecs, in->data, size, &options, &p->info, task->err);
 }
@@ -96,7 +117,7 @@ static double part_cost(const void *conf, const void *par, const dr_desc *in, co
 {
     const struct par *p = par;
     (void)conf;
-    size_t size = (size_t)in->dims[0];
+    size_t size = p->stored_bytes ? p->stored_bytes : (size_t)in->dims[0];
     if (p->codec->cost)
         return p->codec->cost(&p->info, size, part);
     return 10.0 * (double)size + 2.0 * (double)(p->info.width * p->info.height);
@@ -122,7 +143,7 @@ static void seek_begin(const dr_task *task, const struct par *p, const dr_view *
     if (!task->seek || !p->info.seekable || task->reference)
         return;
     options->seek = dr__codec_seek_points(task->codecs);
-    s->key = dr__seek_key_of(in->data, (size_t)in->desc.dims[0]);
+    s->key = task->part ? task->part->content : dr__seek_key_of(in->data, (size_t)in->desc.dims[0]);
     dr__seek_store_find(task->seek, &s->key, options->seek);
     s->n_known = options->seek->n;
 }
@@ -136,11 +157,28 @@ static dr_status seek_end(const dr_task *task, const dr__decode_options *options
     return status;
 }
 
+static bool ranges(dr_task *task, const void *par, const dr_view *in, const dr_rect *window, uint64_t gap,
+                   dr__byte_ranges *out)
+{
+    const struct par *p = par;
+    const dr__record_part *part = task->part;
+    dr__jpeg_frame frame;
+    dr__seek_points *points = dr__codec_seek_points(task->codecs);
+    if (!part || !task->seek || !p->info.seekable || task->reference ||
+        !dr__jpeg_head_parse(in->data, (size_t)in->desc.dims[0], part->scan, part->orientation, &frame) ||
+        !dr__seek_store_find(task->seek, &part->content, points))
+        return false;
+    const dr_rect area = dr__orient_rect(p->info.orientation, frame.width, frame.height, window);
+    return dr__jpeg_ranges(&frame, points, part->size, &area, gap, out);
+}
+
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct par *p = par;
     dr__decode_options options = options_of(task, p->scale);
     struct seeking seeking;
+    dr__jpeg_partial partial;
+    options.partial = partial_of(task, &partial);
     options.bleed = task->bleed;
     seek_begin(task, p, in, &options, &seeking);
     dr_status status =
@@ -159,6 +197,8 @@ static dr_status stream(dr_task *task, const void *par, const dr_view *in, const
     const struct par *p = par;
     dr__decode_options options = options_of(task, p->scale);
     struct seeking seeking;
+    dr__jpeg_partial partial;
+    options.partial = partial_of(task, &partial);
     seek_begin(task, p, in, &options, &seeking);
     dr_status status =
         p->codec->stream(task->codecs, in->data, (size_t)in->desc.dims[0], &options, window, bands, task->err);
@@ -186,6 +226,7 @@ const dr_op_def dr__op_decode = {
     .par_size = sizeof(struct par),
     .flags = DR_OP_DECODE,
     .peek = peek,
+    .ranges = ranges,
     .may_scale = may_scale,
     .plan = plan,
     .cost = cost,

@@ -64,7 +64,7 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     if (in->kind != DR_KIND_BYTES)
         return dr__fail(err, DR_ERR_ARG, "decode_volume: needs encoded bytes; this field is decoded already");
     if (p && c->channels && p->info.dims[0] != c->channels)
-        return dr__fail(err, DR_ERR_FORMAT, "decode_volume: channels must be the file's %lld, got %lld",
+        return dr__fail(err, DR_ERR_FORMAT, "decode_volume: the file has %lld channels, channels is %lld",
                         (long long)p->info.dims[0], (long long)c->channels);
     out->desc = dr__desc_volume(dtype_of(c), p ? p->info.dims : unknown);
     for (int i = 0; p && i < 3; i++)

@@ -48,7 +48,8 @@ static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *pa
     int64_t at[3];
     for (int i = 0; i < 3; i++) {
         if (in->dims[1 + i] < c->crop[i])
-            return dr__fail(err, DR_ERR_ARG, "random_balanced_crop: axis %d has %lld voxels, the part needs %lld", i,
+            return dr__fail(err, DR_ERR_ARG,
+                            "random_balanced_crop: axis %d has %lld voxels, size needs %lld (pad_volume before it)", i,
                             (long long)in->dims[1 + i], (long long)c->crop[i]);
         at[i] = (int64_t)dr__rng_below(rng, (uint64_t)(in->dims[1 + i] - c->crop[i] + 1));
     }
@@ -170,7 +171,10 @@ static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view 
     int64_t at[3] = { p->front, p->top, p->left };
     for (int i = 0; i < 3; i++)
         if (at[i] + out->desc.dims[1 + i] > in->desc.dims[1 + i])
-            return dr__fail(task->err, DR_ERR_ARG, "random_balanced_crop: the fields differ in size");
+            return dr__fail(task->err, DR_ERR_ARG,
+                            "random_balanced_crop: the volumes of a sample must have one size; axis %d has %lld voxels "
+                            "in one field, and the part of another field ends at %lld",
+                            i, (long long)in->desc.dims[1 + i], (long long)(at[i] + out->desc.dims[1 + i]));
     dr__volume_cut(in, at, out);
     return DR_OK;
 }

@@ -42,10 +42,14 @@ static void put(const char *path, const char *text)
 static void machine_without_limits(void **state)
 {
     (void)state;
-    put("/proc/meminfo", "MemTotal:       16000 kB\n");
+    put("/proc/meminfo", "MemTotal:       16000 kB\nMemFree:  10 kB\nMemAvailable:    9000 kB\n");
     put("/proc/self/cgroup", "0::/user.slice\n");
     dr__limits l;
     dr__limits_read(root, &l);
+    assert_int_equal(dr__limits_page_cache(root, &l), 9000 * 1024);
+    l.memory_limit = 5000; /* of the group */
+    assert_int_equal(dr__limits_page_cache(root, &l), 5000);
+    l.memory_limit = 16000 * 1024;
     assert_true(l.quota_cpus == 0);
     assert_int_equal(l.memory_limit, 16000 * 1024);
     assert_true(l.cpus == l.affinity_cpus);

@@ -76,7 +76,7 @@ static void unknown_shapes(void **state)
     assert_fails(
         compile(DECODE, false, none, &p), DR_ERR_ARG,
         "field \"image\" is image uint8 HWC (?, ?, 3): samples of different shape cannot be stacked; end with an "
-        "op that fixes the size (random_resized_crop, resize and center_crop), or collate image=list");
+        "op that fixes the size (random_resized_crop, or resize and center_crop), or collate image=list");
     assert_ok(compile(DECODE, false, (dr__program_options){ .collate = "image=list" }, &p));
     assert_int_equal(p->outputs[0].collate, DR_COLLATE_LIST);
     dr__program_free(&p);

@@ -312,7 +312,7 @@ static void memory_is_shared_and_keeps_its_limit(void **state)
     assert_true(stat_of(l, "cache_memory_records") > 40 && stat_of(l, "cache_memory_records") < 60);
     assert_true(stat_of(l, "cache_memory_bytes") <= 1 << 20);
     assert_true(stat_of(l, "cache_memory_refused") > 0 && stat_of(l, "cache_memory_evicted") > 0);
-    assert_explains(l, "evicts what is used last by the order of the next epochs; none for 8-bit data (set)");
+    assert_explains(l, "evicts what is needed again last; none for 8-bit data (set)");
     assert_ok(dr_loader_start(other, 4, &err));
     tape_free(&got);
     tape_read(&got, other, -1);

@@ -172,7 +172,8 @@ static void small_limits_are_named(void **state)
                  "a batch needs 5600 bytes; the memory limit of 1000");
     o.memory_limit = 20000; /* enough for a batch, not for the intermediate image */
     l = open_loader(set, g, &o);
-    assert_fails(dr_loader_next(l, -1, &b, &err), DR_ERR_LIMIT, "the limit is 2500, 1/8 of memory_limit");
+    assert_fails(dr_loader_next(l, -1, &b, &err), DR_ERR_LIMIT,
+                 "the limit is 5000, 1/4 of memory_limit: memory_limit must be");
     dr_loader_close(&l);
     dr_graph_free(&g);
     dr_dataset_unref(&set);

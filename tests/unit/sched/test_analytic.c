@@ -453,7 +453,7 @@ static void reasons_have_numbers(void **state)
     dr__control control = begin_control(&f, "analytic", "step");
     result r = run_on(&f, &control, 3, 1);
     assert_string_equal(r.reason, "The consumer waits 0 % of its time and could take 640 samples/s. 2 workers can make "
-                                  "1000/s: a sample takes 2 ms of CPU.");
+                                  "1000/s: a sample takes 2.00 ms of CPU.");
     dr__control_free(&control);
 }
 

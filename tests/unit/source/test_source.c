@@ -190,6 +190,62 @@ static void a_directory_reads_ranges(void **state)
     dr__source_dir_close(&dir);
 }
 
+static dr_status get_and_change(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size,
+                                dr_error *err)
+{
+    dr_status status = dr__source_file.get(dir, path, target, size, err);
+    put_text(at("a/f"), "changed while it was read");
+    return status;
+}
+
+/* By the source's own calls, and by those that every source has. */
+static void a_directory_reads_ranges_of_a_version(void **state)
+{
+    (void)state;
+    dr__source_dir *dir;
+    dr_error err;
+    struct text_target target = { .head = { reserve } };
+    dr_source_def plain = dr__source_file, changing = dr__source_file;
+    plain.get_versioned = changing.get_versioned = NULL;
+    plain.get_ranges = NULL;
+    changing.get = get_and_change;
+    put_text(at("a/f"), "");
+    assert_ok(dr__source_dir_open(at("a"), NULL, &dir, &err));
+    for (int i = 0; i < 2; i++) {
+        const dr__byte_ranges ranges = { .n = 2, .at = { { 1, 2 }, { 6, 3 } } }, far = { .n = 1, .at = { { 8, 3 } } };
+        dr__source_facts facts;
+        size_t size;
+        uint64_t version;
+        uint8_t to[5];
+        dir->def = i ? &plain : &dr__source_file;
+        put_text(at("a/f"), "0123456789");
+        assert_ok(dr__source_dir_stat(dir, "f", &facts, &err));
+        assert_ok(dr__source_dir_get_versioned(dir, "f", &target.head, &size, &version, &err));
+        assert_int_equal(size, 10);
+        assert_true(version && version == facts.version);
+        assert_ok(dr__source_dir_get_ranges(dir, "f", version, &ranges, to, &err));
+        assert_memory_equal(to, "12678", 5);
+        assert_ok(dr__source_dir_get_ranges(dir, at("a/f"), 0, &ranges, to, &err));
+        assert_fails(dr__source_dir_get_ranges(dir, "f", version, &far, to, &err), DR_ERR_FORMAT, "2 there");
+        assert_fails(dr__source_dir_get_ranges(dir, "f", version + 1, &ranges, to, &err), DR_ERR_STATE,
+                     "/a/f: was changed");
+        assert_fails(dr__source_dir_get_ranges(dir, "g", 0, &ranges, to, &err), DR_ERR_NOT_FOUND, "/a/g: ");
+        assert_fails(dr__source_dir_get_versioned(dir, "g", &target.head, &size, &version, &err), DR_ERR_NOT_FOUND,
+                     "cannot");
+        unlink(at("a/f")); /* another file by the same name */
+        put_text(at("a/f"), "9876543210");
+        assert_fails(dr__source_dir_get_ranges(dir, "f", version, &ranges, to, &err), DR_ERR_STATE,
+                     "/a/f: was changed");
+    }
+    size_t size;
+    uint64_t version;
+    dir->def = &changing;
+    assert_ok(dr__source_dir_get_versioned(dir, "f", &target.head, &size, &version, &err));
+    assert_int_equal(version, 0);
+    dir->def = &dr__source_file;
+    dr__source_dir_close(&dir);
+}
+
 static void facts_of_a_path(void **state)
 {
     (void)state;
@@ -292,11 +348,17 @@ static void every_source_is_complete(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(file_is_read_by_range),        TEST(version_changes_with_the_file),
-        TEST(errors_name_path_and_reason),  TEST(memory_is_a_source),
-        TEST(open_survives_lack_of_memory), TEST(a_directory_reads_whole_files),
-        TEST(a_directory_reads_ranges),     TEST(facts_of_a_path),
-        TEST(a_directory_is_listed),        TEST(local_files_refuse_credentials),
+        TEST(file_is_read_by_range),
+        TEST(version_changes_with_the_file),
+        TEST(errors_name_path_and_reason),
+        TEST(memory_is_a_source),
+        TEST(open_survives_lack_of_memory),
+        TEST(a_directory_reads_whole_files),
+        TEST(a_directory_reads_ranges),
+        TEST(a_directory_reads_ranges_of_a_version),
+        TEST(facts_of_a_path),
+        TEST(a_directory_is_listed),
+        TEST(local_files_refuse_credentials),
         TEST(every_source_is_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -201,12 +201,54 @@ static void bandwidth_is_measured(void **state)
     (void)state;
     dr__codec_manager m;
     prepare(&m, 0, 2);
-    ASSERT_NEAR(dr__codec_bytes_per_s(&m), 500e6);
+    ASSERT_NEAR(dr__codec_bytes_per_s(&m, 1), 500e6);
     dr__codec_note_read(&m, 1 << 20, 1); /* too little to tell */
-    ASSERT_NEAR(dr__codec_bytes_per_s(&m), 500e6);
+    ASSERT_NEAR(dr__codec_bytes_per_s(&m, 1), 500e6);
+    assert_false(dr__codec_knows_reads(&m));
     for (int i = 0; i < 1000; i++)
-        dr__codec_note_read(&m, 1000000, 10000000); /* 100 MB/s by each of two threads */
-    assert_true(fabs(dr__codec_bytes_per_s(&m) - 200e6) < 1e6);
+        dr__codec_note_read(&m, 1000000, 10000000 / 2); /* 100 MB/s by each of two threads */
+    assert_true(fabs(dr__codec_bytes_per_s(&m, 1) - 200e6) < 1e6);
+    dr__codec_note_probe(&m, 1000000, 1, 1); /* reads say more */
+    assert_true(fabs(dr__codec_bytes_per_s(&m, 1) - 200e6) < 1e6);
+    assert_true(dr__codec_knows_reads(&m));
+}
+
+/* A disk of 100 MB/s, a page cache of 5 GB/s for each of two threads. */
+static void bandwidth_is_probed(void **state)
+{
+    (void)state;
+    dr__codec_manager m;
+    prepare(&m, 0, 2);
+    dr__codec_note_probe(&m, 1000000, 200000, 10000000);
+    assert_true(fabs(dr__codec_bytes_per_s(&m, 1) - 100e6) < 1e3); /* it is not known whether anything stays there */
+    m.resources.wanted = 100e6, m.resources.page_cache = 100e6;
+    assert_true(fabs(dr__codec_bytes_per_s(&m, 1) - 10e9) < 1e6);
+    /* Room for half: 0.5 + 0.5 ln 0.5 = 0.1534 of the bytes are found; for all, where they are stored as half. */
+    m.resources.page_cache = 50e6;
+    const double s = 0.1534264 / 10e9 + (1 - 0.1534264) / 100e6;
+    assert_true(fabs(dr__codec_bytes_per_s(&m, 1) * s - 1) < 1e-5);
+    assert_true(fabs(dr__codec_bytes_per_s(&m, 0.5) - 10e9) < 1e6);
+    /* Storage that the system does not keep in memory: threads share it. */
+    prepare(&m, 0, 2);
+    m.resources.wanted = 100e6, m.resources.page_cache = 100e6;
+    dr__codec_note_probe(&m, 1000000, 9000000, 10000000);
+    assert_true(fabs(dr__codec_bytes_per_s(&m, 1) - 100e6) < 1e3);
+}
+
+/* A thread that is without a CPU for long, but seldom, counts in full. */
+static void rare_stalls_are_part_of_the_slow_down(void **state)
+{
+    (void)state;
+    dr__codec_manager m;
+    dr__codec_choice c;
+    prepare(&m, 500e6, 1);
+    for (int i = 0; i < 1000; i++)
+        dr__codec_note_decoded(&m, DR__CLASS_PIXELS, FAST, RAW, 1000000, i % 10 ? 1000000 : 41000000);
+    m.weights.bonus = 0;
+    dr__codec_choose(&m, DR__CLASS_PIXELS, &c);
+    /* Five times as long: fast max(1, 5), none max(2, 0.5), within what the latest ones say. */
+    assert_int_equal(c.which, NONE);
+    assert_true(c.terms[FAST].seconds * 1e9 > 2.5 && c.terms[FAST].seconds * 1e9 < 10);
 }
 
 /* --- in a store --- */
@@ -290,6 +332,26 @@ static void samples_come_back_by_every_codec(void **state)
     }
 }
 
+/* In the epoch that writes samples, before any is read. */
+static void a_store_probes_what_it_writes(void **state)
+{
+    (void)state;
+    static uint8_t data[100000];
+    dr_store *s = store_open("probed", 0);
+    fill(data, sizeof data, true);
+    dr_view field = { data, 0, { .dtype = DR_U8, .n_dims = 1, .dims = { sizeof data } }, { 0 } };
+    assert_true(s->page_cache > 0);
+    dr_store_key first = key_of(s, 0), second = key_of(s, 1);
+    assert_true(dr__store_force_codec(s, DR__BYTES_NONE));
+    assert_true(dr_store_put(s, &first, &field, 1));
+    assert_true(s->codecs.disk_s == 0); /* nothing is to be chosen */
+    assert_true(dr__store_force_codec(s, DR__CODEC_AUTO));
+    assert_true(dr_store_put(s, &second, &field, 1));
+    assert_true(s->codecs.disk_s > 0 && s->codecs.cached_s > 0);
+    assert_true(s->probe_at_ns > 0 && s->probe_at_ns < UINT64_MAX);
+    dr_store_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,8 +362,11 @@ int main(void)
         cmocka_unit_test(the_knob_is_obeyed),
         cmocka_unit_test(classes_are_apart),
         cmocka_unit_test(bandwidth_is_measured),
+        cmocka_unit_test(bandwidth_is_probed),
+        cmocka_unit_test(rare_stalls_are_part_of_the_slow_down),
         cmocka_unit_test(what_is_packed_comes_back),
         cmocka_unit_test_setup_teardown(samples_come_back_by_every_codec, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_store_probes_what_it_writes, scratch_make, scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
