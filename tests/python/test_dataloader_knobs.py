@@ -17,7 +17,7 @@ from drapps.procpool.tuning import CONTROLLER_KNOBS, POSTING_KNOBS, most_workers
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
 VALUES = {"workers": 2, "readers": 1, "prefetch": 5, "prefetch_bytes": 1 << 20, "lane_share": 0.5,
-          "lane_threshold": 7.5, "cpu_ceiling": 1.5, "priority": -1, "codec": 0}  # fmt: skip
+          "lane_threshold": 7.5, "cpu_ceiling": 1.5, "priority": -1, "codec": 0, "offload": 0.5}  # fmt: skip
 OF_PROCESSES = {knob: VALUES[knob] for knob in (*POSTING_KNOBS, *CONTROLLER_KNOBS)}
 
 
@@ -145,7 +145,7 @@ def test_the_user_may_have_more_workers_than_the_policy_would():
         assert len(numbers_of(iterator)) == 198
 
 
-@pytest.mark.parametrize("knob", ["readers", "lane_share", "priority", "codec"])
+@pytest.mark.parametrize("knob", ["readers", "lane_share", "priority", "codec", "offload"])
 def test_worker_processes_do_not_have_all(knob):
     loader = DataLoader(Numbers(8), 2, num_workers=1)
     with pytest.raises(drapps.ArgumentError, match=f"{knob} = 1.*: not with worker processes, whose knobs are "):
