@@ -42,14 +42,19 @@ static uint64_t gap_of(const dr__range_stage *r, bool remote)
 /* --- which way --- */
 
 /* Relaxed everywhere: each number is of use by itself, and one that is lost is not missed. */
+static void add_to(_Atomic double *mean, double value, double weight)
+{
+    const double before = atomic_load_explicit(mean, memory_order_relaxed);
+    atomic_store_explicit(mean, before + (value - before) * weight, memory_order_relaxed);
+}
+
 void dr__range_times_add(dr__range_times *t, uint64_t ns, uint64_t bytes)
 {
     const uint64_t n = atomic_fetch_add_explicit(&t->n, 1, memory_order_relaxed) + 1;
     const double weight = n < DR__RANGES_TRIAL ? 1.0 / (double)n : 1.0 / DR__RANGES_TRIAL;
-    const double mean_ns = atomic_load_explicit(&t->ns, memory_order_relaxed);
-    const double mean_bytes = atomic_load_explicit(&t->bytes, memory_order_relaxed);
-    atomic_store_explicit(&t->ns, mean_ns + ((double)ns - mean_ns) * weight, memory_order_relaxed);
-    atomic_store_explicit(&t->bytes, mean_bytes + ((double)bytes - mean_bytes) * weight, memory_order_relaxed);
+    add_to(&t->ns, (double)ns, weight);
+    add_to(&t->bytes, (double)bytes, weight);
+    add_to(&t->slow, ns > DR__RANGES_SLOW_NS, weight);
 }
 
 static double ns_of_a_byte(const dr__range_times *t)
@@ -61,7 +66,7 @@ static double ns_of_a_byte(const dr__range_times *t)
 dr__range_choice dr__ranges_choose(const dr__range_times *whole, const dr__range_times *ranged, uint64_t turn)
 {
     if (atomic_load_explicit(&whole->n, memory_order_relaxed) < DR__RANGES_TRIAL ||
-        atomic_load_explicit(&whole->ns, memory_order_relaxed) < DR__RANGES_SLOW_NS)
+        atomic_load_explicit(&whole->slow, memory_order_relaxed) < 0.5)
         return DR__READ_WHOLE;
     const bool in_turn = turn % DR__RANGES_AGAIN == 0;
     if (atomic_load_explicit(&ranged->n, memory_order_relaxed) < DR__RANGES_TRIAL)

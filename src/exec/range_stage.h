@@ -9,9 +9,10 @@
  * A sample that was read whole and decoded is noted: by its name and version, in the store of seek points.
  *
  * In "auto" mode samples from remote sources are read in ranges.  Of local files the first are read whole and timed.
- * While a sample takes less than DR__RANGES_SLOW_NS on average nothing more is done: its bytes are in the page cache.
- * Else samples are noted, and read in ranges for a trial; from then on whichever takes less time for a byte that is
- * stored is used, and the other one for a few samples, so that the comparison stays true.
+ * Unless half of them take longer than DR__RANGES_SLOW_NS nothing more is done: their bytes are in the page cache.
+ * (Half, not the mean: a thread that waits for a CPU takes long, too.)  Else samples are noted, and read in ranges for
+ * a trial; from then on whichever takes less time for a byte that is stored is used, and the other one for a few
+ * samples, so that the comparison stays true.
  */
 #ifndef DR_EXEC_RANGE_STAGE_H
 #define DR_EXEC_RANGE_STAGE_H
@@ -39,6 +40,7 @@ enum {
 typedef struct dr__range_times {
     atomic_uint_fast64_t n;
     _Atomic double ns, bytes; /* of a sample: time to read it, bytes that are stored of it */
+    _Atomic double slow;      /* share of those above DR__RANGES_SLOW_NS */
 } dr__range_times;
 
 typedef struct dr__range_stage {

@@ -143,14 +143,18 @@ static bool has_place(const dr__seek_key *key)
     return key->size <= UINT32_MAX;
 }
 
-bool dr__seek_store_find(dr__seek_store *s, const dr__seek_key *key, dr__seek_points *points)
+bool dr__seek_store_look(dr__seek_store *s, const dr__seek_key *key, dr__seek_points *points)
 {
     dr__seek_clear(points);
-    if (!is_ours(s))
-        return false;
-    bool found = has_place(key) &&
-                 (dr__seek_table_find(s->table, key, points) || get_from_file(s, key, dr__seek_unpack_points, points));
-    atomic_fetch_add(found ? &s->found : &s->missed, 1);
+    return is_ours(s) && has_place(key) &&
+           (dr__seek_table_find(s->table, key, points) || get_from_file(s, key, dr__seek_unpack_points, points));
+}
+
+bool dr__seek_store_find(dr__seek_store *s, const dr__seek_key *key, dr__seek_points *points)
+{
+    const bool found = dr__seek_store_look(s, key, points);
+    if (is_ours(s))
+        atomic_fetch_add(found ? &s->found : &s->missed, 1);
     return found;
 }
 

@@ -32,6 +32,9 @@ void dr__seek_store_close(dr__seek_store **store);
 /* The points of these bytes into `points`, cleared first; false: none are known. */
 bool dr__seek_store_find(dr__seek_store *store, const dr__seek_key *key, dr__seek_points *points);
 
+/* The same without counting it as a lookup: for those who plan what a decoder will do. */
+bool dr__seek_store_look(dr__seek_store *store, const dr__seek_key *key, dr__seek_points *points);
+
 /* Keeps points that reach further than those known.  Never fails: what cannot be kept is forgotten. */
 void dr__seek_store_put(dr__seek_store *store, const dr__seek_key *key, const dr__seek_points *points);
 

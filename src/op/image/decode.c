@@ -168,7 +168,7 @@ static bool ranges(dr_task *task, const void *par, const dr_view *in, const dr_r
     dr__seek_points *points = dr__codec_seek_points(task->codecs);
     if (!part || !task->seek || !p->info.seekable || task->reference ||
         !dr__jpeg_head_parse(in->data, (size_t)in->desc.dims[0], part->scan, part->orientation, &frame) ||
-        !dr__seek_store_find(task->seek, &part->content, points))
+        !dr__seek_store_look(task->seek, &part->content, points))
         return false;
     const dr_rect area = dr__orient_rect(p->info.orientation, frame.width, frame.height, window);
     return dr__jpeg_ranges(&frame, points, part->size, &area, gap, out);

@@ -276,6 +276,9 @@ static void auto_chooses_by_times(void **state)
     (void)state;
     const double slow = 2 * DR__RANGES_SLOW_NS;
     dr__range_times none = times(0, 0, 0), few = times(DR__RANGES_TRIAL - 1, slow, 1000);
+    dr__range_times some = times(100, 1000, 1000); /* fast, but for some that waited for a CPU */
+    for (int i = 0; i < 10; i++)
+        dr__range_times_add(&some, (uint64_t)(100 * slow), 1000);
     dr__range_times fast = times(100, 1000, 1000), whole = times(100, slow, 1000);
     dr__range_times better = times(100, slow / 2, 1000), worse = times(100, slow * 2, 1000);
     dr__range_times larger = times(100, slow * 2, 10000); /* takes longer, but less for a byte */
@@ -283,6 +286,7 @@ static void auto_chooses_by_times(void **state)
         const bool other = turn % DR__RANGES_AGAIN == 0;
         assert_int_equal(dr__ranges_choose(&few, &none, turn), DR__READ_WHOLE);
         assert_int_equal(dr__ranges_choose(&fast, &better, turn), DR__READ_WHOLE);
+        assert_int_equal(dr__ranges_choose(&some, &better, turn), DR__READ_WHOLE);
         assert_int_equal(dr__ranges_choose(&whole, &none, turn), other ? DR__READ_WHOLE_AND_NOTE : DR__READ_RANGES);
         assert_int_equal(dr__ranges_choose(&whole, &better, turn), other ? DR__READ_WHOLE_AND_NOTE : DR__READ_RANGES);
         assert_int_equal(dr__ranges_choose(&whole, &larger, turn), other ? DR__READ_WHOLE_AND_NOTE : DR__READ_RANGES);
