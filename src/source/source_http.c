@@ -115,7 +115,7 @@ struct place {
 static dr_status find_place(struct dir *d, const char *path, struct place *out, dr_error *err)
 {
     *out = (struct place){ 0 };
-    const bool whole = has_scheme(path);
+    const bool whole = !d || has_scheme(path);
     out->url = whole ? url_of(path) : url_below(d->url, path, false);
     if (!out->url)
         return no_memory(path, err);
@@ -123,8 +123,10 @@ static dr_status find_place(struct dir *d, const char *path, struct place *out, 
         out->access = d->access;
         return DR_OK;
     }
-    const dr_status status = access_new(
-        path, d ? &(dr__source_options){ .timeout_ns = d->access->timeout_ns } : dr__source_assumed(), &out->own, err);
+    dr__source_options options = *dr__source_assumed();
+    if (d)
+        options = (dr__source_options){ .timeout_ns = d->access->timeout_ns };
+    const dr_status status = access_new(path, &options, &out->own, err);
     out->access = out->own;
     if (status != DR_OK)
         dr__free(out->url);
