@@ -478,7 +478,7 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
 
     path: a folder with one folder per class, a flat folder, a list (text, CSV or JSON lines), a tar file, a pattern or
         range of tar files ("train-{000..099}.tar"), or a Python list of image files.  Each may be a URL: http://,
-        https:// or s3:// (docs/formats.md).  drapps://host[:port]/set: a set on a drapps server (docs/offload.md).
+        https:// or s3:// (docs/remote.md).  drapps://host[:port]/set: a set on a drapps server (docs/offload.md).
     format: "auto", or a name that `drapps info` lists.
     root: for lists, the folder that relative paths start from.
     extensions: file name extensions to read from a folder, with the dot; default: those of torchvision's ImageFolder,
