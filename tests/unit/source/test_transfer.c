@@ -1,9 +1,12 @@
 /* test_transfer.c: requests, and what a server or network does to them. */
 #include "unit/cm.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -567,6 +570,48 @@ static void children_have_a_thread_of_their_own(void **state)
     site_free(s);
 }
 
+/* libcurl closes sockets that never were connected by itself; their numbers go to other files. */
+static void children_lose_no_file(void **state)
+{
+    (void)state;
+    enum { FILES = 32, CALLERS = 8 };
+    struct memory m = { 0 };
+    dr_error err;
+    char url[64];
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof address;
+    int files[FILES], callers[CALLERS];
+    const int deaf = socket(AF_INET, SOCK_STREAM, 0); /* accepts nobody, and lets few wait */
+    assert_int_equal(bind(deaf, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(deaf, 0), 0);
+    assert_int_equal(getsockname(deaf, (struct sockaddr *)&address, &size), 0);
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        connect(callers[i], (struct sockaddr *)&address, size);
+    }
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/x", ntohs(address.sin_port));
+    assert_int_not_equal(get(NULL, (dr__transfer_request){ .url = url, .timeout_ns = 300000000 }, &m, NULL, &err),
+                         DR_OK);
+    for (int i = 0; i < FILES; i++)
+        assert_true((files[i] = dup(STDERR_FILENO)) >= 0);
+    const pid_t child = fork();
+    if (!child) {
+        int lost = 0;
+        for (int i = 0; i < FILES; i++)
+            lost += fcntl(files[i], F_GETFD) < 0;
+        _exit(lost);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    for (int i = 0; i < FILES; i++)
+        close(files[i]);
+    for (int i = 0; i < CALLERS; i++)
+        close(callers[i]);
+    close(deaf);
+    free(m.data);
+}
+
 static void failing_allocations_are_survived(void **state)
 {
     (void)state;
@@ -607,6 +652,7 @@ int main(void)
         cmocka_unit_test(many_threads_share_connections),
         cmocka_unit_test(calls_are_cancelled),
         cmocka_unit_test(children_have_a_thread_of_their_own),
+        cmocka_unit_test(children_lose_no_file),
         cmocka_unit_test(failing_allocations_are_survived),
     };
     if (dr__transfer_available(NULL) != DR_OK) {
