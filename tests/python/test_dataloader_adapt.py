@@ -105,7 +105,7 @@ def test_every_sample_comes_once(options, monitor):
     assert knobs["workers"] == options.get("num_workers", knobs["workers"])
 
 
-NOT_COUNTS = {"lane_share", "lane_threshold", "cpu_ceiling"}
+NOT_COUNTS = {"lane_share", "lane_threshold", "cpu_ceiling", "offload"}
 
 
 def loaders_of_all_kinds(monitor):
