@@ -394,7 +394,7 @@ static dr_codec_class class_named(const char *name)
         return DR_CODEC_##id;
     DR_CODEC_CLASS_MAP(CLASS_TEST)
 #undef CLASS_TEST
-    PyErr_Format(PyExc_ValueError, "%s is no class of data", name);
+    PyErr_Format(PyExc_ValueError, "data_class must be a class of data (drapps.codec.CLASSES), got '%s'", name);
     return (dr_codec_class)0;
 }
 

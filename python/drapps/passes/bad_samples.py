@@ -129,7 +129,7 @@ class BadCounter:
             self.tell(**name, error=text, action=action)
         if self.too_many:
             raise _core.BadSampleError(
-                f"{self._n} bad samples, allowed are {self._max}; the last: sample {named}: {text}"
+                f"more than max_bad = {self._max} bad samples; the last: sample {named}: {text}"
             )
 
 
