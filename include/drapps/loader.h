@@ -108,9 +108,9 @@ typedef struct dr_loader_options {
                                   epochs decode only the rows that a crop needs.  "auto" (default): in memory, within
                                   1/32 of the memory limit, and in an index file beside the data or in the user's cache
                                   folder; "memory": no file; "off".  Overridden by DRAPPS_SEEK_INDEX */
-    const char *ranges;        /* read of a JPEG only the bytes that its crop needs, once seek points are known: "auto"
-                                  (default): from remote sources, and of local files where that is measured to be
-                                  faster; "on": whenever it is possible; "off".  Needs seek_index, and an image of
+    const char *ranges;        /* read only the bytes of a JPEG that its crop needs, once seek points are known: "auto"
+                                  (default): from remote sources, and from local files if that is measured to be
+                                  faster; "on": whenever possible; "off".  Needs seek_index, and an image of
                                   which the ops read a part; not together with a cache.  Overridden by DRAPPS_RANGES */
 
     /* --- data on a server --- */

@@ -44,7 +44,7 @@ typedef struct dr_serve_options {
     const char *cert;       /* file with the certificate of the server and those above it, PEM; with `key`: TLS */
     const char *key;        /* file with its private key, PEM */
     const char *access_log; /* file that gets a line for each request; "-": standard error; NULL: none */
-    uint64_t max_request;   /* bytes of a request's body; default 8 MiB */
+    uint64_t max_request;   /* bytes of a request's body; default 1 MiB */
     uint64_t max_samples;   /* of one request; default 4096 */
     uint64_t max_pixels;    /* of an image or volume that is decoded or made here; default 100 million */
     double max_seconds;     /* for the ops of one request: samples not begun by then are sent as stored; default 30 */

@@ -269,27 +269,27 @@ class Pipeline(Selecting):
 
         Cache:
 
-        cache: keep what the ops before the first random one make, and start there in later epochs and runs: in this
-            folder, or, with "auto", in the user's cache folder where that was measured to pay.  With Python functions
-            in the chain: the results of functions marked as deterministic.
+        cache: store the results of the ops before the first random one, and start from them in later epochs and runs:
+            in this folder, or, with "auto", in the user's cache folder if that was measured to pay.  With Python
+            functions in the chain: the results of functions marked as deterministic.
         cache_limit: bytes on disk; None: half of what is free there.
         cache_memory: bytes of a cache in memory, in front of the one on disk or (cache=None) without it; shared by all
             loaders and ranks of the machine that keep the same samples; at least 1 MiB.  None: none.
         cache_at: the op whose output is kept: its name, or its number in the chain, from 0 on.  None: the last op
             before the first random one that is worth it.
-        adaptive_compression: what the cache keeps is compressed by whichever codec is measured to suit data and machine
+        adaptive_compression: stored results are compressed by whichever codec is measured to suit data and machine
             best, or by none; False: always by LZ4.
         seek_index: where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs decode only
             what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
             ("off").  Overridden by the variable DRAPPS_SEEK_INDEX.
-        ranges: read of a JPEG only the bytes that its crop needs, once its seek points are known: from remote sources,
-            and of local files where that is measured to be faster ("auto"), whenever it is possible ("on"), or never
-            ("off").  Overridden by the variable DRAPPS_RANGES.
+        ranges: read only the bytes of a JPEG that its crop needs, once its seek points are known: from remote sources,
+            and from local files if that is measured to be faster ("auto"), whenever possible ("on"), or never ("off").
+            Overridden by the variable DRAPPS_RANGES.
 
         Data on a server:
 
-        offload: which ops a drapps server runs, for a set that lies on one (drapps.read("drapps://host/set")): "auto":
-            where the network is measured to be the bottleneck, for the samples for which it pays; "off": none; "all",
+        offload: which ops a drapps server runs, for a set that it serves (drapps.read("drapps://host/set")): "auto": if
+            the network is measured to be the bottleneck, for the samples for which it pays; "off": none; "all",
             "resize": all ops that a server can run, or those up to the one that makes images of one size; "fastflow",
             "sophon", "sophon+": policies of docs/offload.md; n: the first n ops.  Batches are the same in any case.
 
