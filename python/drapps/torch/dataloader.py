@@ -141,7 +141,7 @@ class DataLoader(data.DataLoader[_T_co]):
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle, _handed_on(num_workers))
         self.adaptive_compression, self.weights, self.trace = adaptive_compression, weights, trace
-        prefetch_factor = _said(prefetch_factor, num_workers)
+        prefetch_factor = _user_prefetch(prefetch_factor, num_workers)
         self._tuning = Tuning(policy, resource_monitor, adaptive_compression, weights, trace,
                                   pinned=_given(num_workers, prefetch_factor))  # fmt: skip
         self.policy = self._tuning.policy_name
@@ -261,7 +261,7 @@ class DataLoader(data.DataLoader[_T_co]):
             super().check_worker_number_rationality()
 
     def _why_no_processes(self):
-        """Why Python code runs in the caller though nobody said so; None: it does not."""
+        """The reason why Python code runs in the caller although the user did not ask for it; None: it does not."""
         if not self._may_be_inline:
             return None
         why = self._only_threads or workers.why_no_children()  # a loader may be handed to a daemon
@@ -554,14 +554,14 @@ class DataLoader(data.DataLoader[_T_co]):
 
 
 def _handed_on(num_workers):
-    """The loader is built anew from what another one shows."""
+    """Whether the loader is rebuilt from the attributes of another one."""
     return bool(getattr(num_workers, "options", None))
 
 
-def _said(prefetch_factor, num_workers):
-    """prefetch_factor, unless it is torch's own, of a loader that a trainer builds anew: nobody said it."""
-    nobody = _handed_on(num_workers) and num_workers.decided
-    return None if nobody and prefetch_factor == PREFETCH else prefetch_factor
+def _user_prefetch(prefetch_factor, num_workers):
+    """The user's prefetch_factor.  In a loader that a trainer rebuilds, torch's default is not the user's: None."""
+    rebuilt = _handed_on(num_workers) and num_workers.decided
+    return None if rebuilt and prefetch_factor == PREFETCH else prefetch_factor
 
 
 def _given(num_workers, prefetch_factor):
