@@ -198,8 +198,8 @@ typedef struct dr_weights {
  * Parse weights.
  *
  * @param text "step" (the default: throughput, waiting, and a little host cost), "draadp" (throughput, latency,
- * balance, energy), "drapps" (throughput, latency, idle, balance), or "name=number,...", which changes weights of
- *             "step" or of a preset that comes first ("draadp,energy=0.5").
+ *             balance, energy), "drapps" (throughput, latency, idle, balance), or "name=number,...", which changes
+ *             weights of "step" or of a preset that comes first ("draadp,energy=0.5").
  * @param out  Receives the weights.
  * @param err  The reason of a failure.  May be NULL.
  *
@@ -341,7 +341,7 @@ DR_API void dr_controller_defaults(dr_controller_options *options);
  * @param err     The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG where an option or the plant is wrong; DR_ERR_LIMIT where the monitor has no room for
- * another callback; DR_ERR_FORKED; DR_ERR_NOMEM.
+ *         another callback; DR_ERR_FORKED; DR_ERR_NOMEM.
  *
  * @note The calls below may be made from any thread, but not from a callback of the plant.
  */
@@ -356,7 +356,7 @@ DR_API dr_status dr_controller_open(dr_monitor *monitor, const dr_controller_opt
 DR_API void dr_controller_close(dr_controller **controller);
 
 /**
- * Hold a controller, or let it go on.  While it is held (between epochs, while the consumer pauses), it observes and
+ * Hold a controller, or let it continue.  While it is held (between epochs, while the consumer pauses), it observes and
  * does not decide.
  *
  * @param controller The controller.

@@ -26,7 +26,9 @@ extern "C" {
 /**
  * Get what the shmpool did since it was opened, and what it does now.
  *
- * @param flow One number for each dr_flow.  Set to 0 by the caller; numbers that are not known stay so, among them cpu.
+ * @param shmpool The shmpool.
+ * @param flow    One number for each dr_flow.  Set to 0 by the caller; numbers that are not known stay so, among them
+ *                cpu.
  */
 DR_API void dr_shmpool_flow(dr_shmpool *shmpool, double flow[DR_N_FLOWS]);
 
@@ -74,7 +76,11 @@ typedef struct dr_shmpool_controller dr_shmpool_controller;
 DR_API dr_status dr_shmpool_adapt(dr_shmpool *shmpool, const dr_shmpool_adapt_options *options,
                                   dr_shmpool_controller **out, dr_error *err);
 
-/** Stop the controller: no knob is turned any more, and dr_shmpool_controller_wait returns DR_END. */
+/**
+ * Stop the controller: no knob is turned any more, and dr_shmpool_controller_wait returns DR_END.
+ *
+ * @param controller The controller.
+ */
 DR_API void dr_shmpool_controller_stop(dr_shmpool_controller *controller);
 
 /**
@@ -93,6 +99,7 @@ typedef struct dr_shmpool_proposal {
 /**
  * Wait for a proposal.
  *
+ * @param controller The controller.
  * @param timeout_ms The longest wait; -1: no limit.
  * @param proposal   `number` is that of the last proposal the caller knows.  Replaced by a later one.
  *
@@ -104,7 +111,8 @@ DR_API dr_status dr_shmpool_controller_wait(dr_shmpool_controller *controller, i
 /**
  * Get the value of a knob.
  *
- * @param knob A dr_knob.
+ * @param controller The controller.
+ * @param knob       A dr_knob.
  *
  * @return The value; 0 for a knob that a shmpool does not have.
  */
@@ -113,35 +121,39 @@ DR_API double dr_shmpool_controller_get(dr_shmpool_controller *controller, int k
 /**
  * Set a knob for the user: no policy changes it any more.  Makes no proposal: the caller carries the value out itself.
  *
- * @param knob  A dr_knob.
- * @param value The value.
- * @param err   The reason of a failure.  May be NULL.
+ * @param controller The controller.
+ * @param knob       A dr_knob.
+ * @param value      The value.
+ * @param err        The reason of a failure.  May be NULL.
  *
- * @return DR_OK; DR_ERR_ARG for a value out of the knob's range, or a knob that a shmpool does not have;
- *         DR_ERR_FORKED in a forked child.
+ * @return DR_OK; DR_ERR_ARG for a value out of the knob's range, or a knob that a shmpool does not have; DR_ERR_FORKED
+ *         in a forked child.
  */
 DR_API dr_status dr_shmpool_controller_set(dr_shmpool_controller *controller, int knob, double value, dr_error *err);
 
 /**
- * Count a process as own (monitor.h) that works for the shmpool and is none of its workers.
+ * Count a process that works for the shmpool without being one of its workers as own (monitor.h).
  *
- * @param pid The process.
+ * @param controller The controller.
+ * @param pid        The process.
  */
 DR_API void dr_shmpool_controller_watch(dr_shmpool_controller *controller, int pid);
 
 /**
  * Hold the controller between passes: it observes and does not decide.
  *
- * @param held Whether it is held.
+ * @param controller The controller.
+ * @param held       Whether it is held.
  */
 DR_API void dr_shmpool_controller_hold(dr_shmpool_controller *controller, bool held);
 
 /**
  * Get decisions, also after the controller was stopped.  See dr_controller_decisions.
  *
- * @param after Only decisions with higher numbers.
- * @param out   Filled with up to `cap` decisions, oldest first.
- * @param cap   The size of `out`.
+ * @param controller The controller.
+ * @param after      Only decisions with higher numbers.
+ * @param out        Filled with up to `cap` decisions, oldest first.
+ * @param cap        The size of `out`.
  *
  * @return How many were written.
  */

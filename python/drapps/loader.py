@@ -282,7 +282,7 @@ class Loader(LoaderBase):
     def _next(self, box):
         core = box[0] if box else self._core.next(self.timeout_ms, box)
         if core is None:  # no batch reported the bad samples after the last one
-            self._bad_list.add_rows(json.loads(self._core.untold()), self.epoch)
+            self._bad_list.add_rows(json.loads(self._core.unreported_bad()), self.epoch)
         return None if core is None else Batch(core, outputs.choose(self.output))
 
     def _cancel(self):

@@ -291,7 +291,7 @@ class PythonLoader(LoaderBase):
                 self._counts["bad_samples"] += 1
                 self._tuning.tell("bad", epoch=self._running_epoch, **outcome.bad)
                 if self._n_bad > self._max_bad:
-                    raise _core.BadSampleError(f"{self._n_bad} bad samples, allowed are {self._max_bad}; the last: "
+                    raise _core.BadSampleError(f"more than max_bad = {self._max_bad} bad samples; the last: "
                                                f"{outcome.bad['error']}")  # fmt: skip
             if outcome.what == "failed":
                 raise outcome.error

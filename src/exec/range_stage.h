@@ -32,7 +32,7 @@ struct dr__workbench;
 enum {
     DR__RANGES_SLOW_NS = 200000,
     DR__RANGES_TRIAL = 32,           /* samples of each kind before they are compared */
-    DR__RANGES_AGAIN = 64,           /* of so many samples one is read in the way that is not used */
+    DR__RANGES_AGAIN = 64,           /* one of this many samples is read in the way that is not used */
     DR__RANGES_LOCAL_GAP = 64 << 10, /* of local files: bytes between two ranges that are not worth another read */
 };
 

@@ -194,7 +194,7 @@ static dr_status take_ops(dr_pack *p, dr_graph *graph, int n_nodes, dr_error *er
     if (!graph || !n_nodes || !graph->n_nodes)
         return DR_OK;
     if (n_nodes > graph->n_nodes)
-        return dr__fail(err, DR_ERR_ARG, "n_nodes: %d of %d nodes", n_nodes, graph->n_nodes);
+        return dr__fail(err, DR_ERR_ARG, "n_nodes must be -1 to %d, got %d", graph->n_nodes, n_nodes);
     DR_TRY(cut(p, graph, n_nodes, err));
     if (n_nodes < 0) {
         DR_TRY(drop_ops(p, err));

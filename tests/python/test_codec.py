@@ -203,7 +203,7 @@ def test_figures_are_kept_for_other_processes():
 def test_candidates_are_codecs(name):
     for dtype in DTYPES:
         assert codec.candidates(name, dtype)[0] == "none"
-    with pytest.raises(ValueError, match="weather is no class of data"):
+    with pytest.raises(ValueError, match="data_class must be .*, got 'weather'"):
         codec.candidates("weather")
 
 

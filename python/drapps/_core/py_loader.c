@@ -471,10 +471,10 @@ static dr_status ask_running(dr_loader *loader, const void *unused, char **text,
     return dr_loader_running(loader, text, err);
 }
 
-static dr_status ask_untold(dr_loader *loader, const void *unused, char **text, dr_error *err)
+static dr_status ask_unreported_bad(dr_loader *loader, const void *unused, char **text, dr_error *err)
 {
     (void)unused;
-    return dr_loader_untold(loader, text, err);
+    return dr_loader_unreported_bad(loader, text, err);
 }
 
 static PyObject *state(PyObject *self, PyObject *args)
@@ -507,10 +507,10 @@ static PyObject *running(PyObject *self, PyObject *unused)
     return call_text(self, ask_running, NULL);
 }
 
-static PyObject *untold(PyObject *self, PyObject *unused)
+static PyObject *unreported_bad(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return call_text(self, ask_untold, NULL);
+    return call_text(self, ask_unreported_bad, NULL);
 }
 
 static PyObject *take_state(PyObject *self, PyObject *args,
@@ -650,7 +650,7 @@ static PyMethodDef methods[] = {
     { "decisions", decisions, METH_VARARGS, "decisions(after): those of the policy with higher numbers, as tuples." },
     { "explain", explain, METH_NOARGS, "What runs, as text." },
     { "running", running, METH_NOARGS, "What the threads are at, as JSON." },
-    { "untold", untold, METH_NOARGS, "Bad samples after the last batch of an epoch, as JSON; once." },
+    { "unreported_bad", unreported_bad, METH_NOARGS, "Bad samples after the last batch of an epoch, as JSON; once." },
     { "profile", profile, METH_VARARGS, "profile(samples): time and bytes of each op, as JSON." },
     { "note", note, METH_VARARGS, "note(json): writes an event into the trace, where there is one." },
     { "set", set, METH_VARARGS, "set(knob, value): changes a setting while it runs." },

@@ -181,7 +181,7 @@ static PyMethodDef functions[] = {
     { "codec_candidates", core_codec_candidates, METH_VARARGS, "codec_candidates(data_class, dtype)" },
     { "codec_measured", core_codec_measured, METH_VARARGS, "codec_measured(spec, data_class)" },
     { "codec_keep", core_codec_keep, METH_VARARGS, "codec_keep(spec, data_class, (encode, decode, ratio))" },
-    { "codec_choose", core_codec_choose, METH_VARARGS, "codec_choose(data, dtype, dims, kind, wish)" },
+    { "codec_choose", core_codec_choose, METH_VARARGS, "codec_choose(data, dtype, dims, kind, criteria)" },
     { "open_monitor", core_monitor_open, METH_VARARGS, "open_monitor(interval_ms, history, root)" },
     { "live_read", core_live_read, METH_VARARGS, "live_read(pid): what running loaders show, as JSON; 0: all" },
     { "metrics_text", core_metrics_text, METH_NOARGS, "The metrics of this process." },

@@ -3,9 +3,9 @@
 A sample is bad when making it raises.  on_bad_sample decides: "raise" it, leave it out ("skip"), or deliver a
 replacement ("replace").  Which sample that is follows from one rule for loaders of every kind.
 
-The rule is the C function dr__replacement (src/exec/order.c).  Its key is (seed, epoch, id, occurrence) of the bad
-sample and the number of the attempt; it chooses among n candidates.  Attempts go on until a sample is good, 16 times at
-most.  The key is formed so:
+The rule is the C function dr__replacement (src/exec/replacement.c).  Its key is (seed, epoch, id, occurrence) of the
+bad sample and the number of the attempt; it chooses among n candidates.  There are up to 16 attempts, until a sample is
+good.  The key is:
 
 | loader | seed | epoch | id | occurrence | candidates |
 |---|---|---|---|---|---|
@@ -129,7 +129,7 @@ class BadCounter:
             self.tell(**name, error=text, action=action)
         if self.too_many:
             raise _core.BadSampleError(
-                f"{self._n} bad samples, allowed are {self._max}; the last: sample {named}: {text}"
+                f"more than max_bad = {self._max} bad samples; the last: sample {named}: {text}"
             )
 
 

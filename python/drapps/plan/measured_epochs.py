@@ -39,7 +39,7 @@ def open_loader(pipe, options, **more):
 
 
 def run_epoch(loader, expected, limit=0.0, watch=None, least_seconds=0.0):
-    """Iterates one epoch and drops its batches; more of them, until they took so many seconds together.
+    """Iterates one epoch and drops its batches; more epochs, until they took least_seconds together.
 
     expected: samples of an epoch.  limit: samples/s; an epoch that is clearly slower is given up.  watch: a Host of
     drapps.profile, for the resources.

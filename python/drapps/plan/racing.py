@@ -48,7 +48,7 @@ class Race:
     utilities({name: rate}, middle): {name: utility}, each rising with its own rate; middle: {name: rate} by which
     they are scaled, so that utilities of several rates of an arm can be compared.
     left(): seconds of the budget that are left.
-    rounds: at most so many; None: ROUNDS, and up to MOST_ROUNDS while the best two cannot be told apart.
+    rounds: the most rounds; None: ROUNDS, and up to MOST_ROUNDS while the best two cannot be told apart.
     """
 
     def __init__(self, names, measure, seconds, left, utilities=lambda rates, middle: rates, rounds=None, seed=0):
@@ -119,7 +119,7 @@ class Race:
         """The highest rate so far."""
         return max((bounds.mid for bounds in self.rates().values()), default=0.0)
 
-    # --- who is in the race ---
+    # --- entries that are still measured ---
 
     def running(self):
         """Entries that are measured and in the race."""
