@@ -71,6 +71,7 @@ static dr__plant_model model_of(const dr__costs *c, const dr__observation *o, bo
         .cpu = c->cpu,
         .block = c->block_work + (split ? 0 : c->block_read),
         .consumer = c->consumer,
+        .threads = o->consumer_threads,
         .demand = c->demand,
         .foreign = c->foreign,
         .machine_cpus = o->machine_cpus,

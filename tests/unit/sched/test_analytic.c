@@ -71,7 +71,7 @@ static result run(fluid f, const char *policy, double settle, double measure)
 static double best_static(fluid f, double *workers)
 {
     double best = 0, cpus = f.quota > 0 ? DR_MIN(f.quota, f.n_cpus) : f.n_cpus;
-    double most = DR_MIN(2 * ceil(cpus) * (1 + f.read / f.cpu), 64);
+    double most = DR_MIN(2 * ceil(cpus) * (1 + (f.read + f.block) / f.cpu), 64);
     f.knob[DR_KNOB_PREFETCH] = 8;
     for (double n = 1; n <= most; n = ceil(n * 1.2)) {
         f.knob[DR_KNOB_WORKERS] = n;
@@ -425,6 +425,35 @@ static void consumer_on_the_same_cpus(void **state)
     }
 }
 
+/* Samples that wait as long as they compute, beside a network that trains on `threads` threads for `part` of the CPUs.
+ */
+static fluid blocked_beside_training(double cpus, double part, double threads, uint64_t seed)
+{
+    fluid f = fluid_ordinary(seed);
+    f.n_cpus = cpus;
+    f.block = f.cpu;
+    f.batch_samples = 40 * cpus; /* in 0.1 s: eight tenths of the CPUs */
+    f.step_cpu = 0.1 * part * cpus;
+    f.step_threads = threads;
+    f.step = 0.1 - f.step_cpu / threads;
+    f.knob[DR_KNOB_WORKERS] = cpus;
+    return f;
+}
+
+/* Workers that are blocked want no CPU, and hold nobody up. */
+static void blocked_workers_do_not_crowd(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        for (int large = 0; large < 2; large++) {
+            fluid f = blocked_beside_training(large ? 32 : 8, large ? 0.05 : 0.12, large ? 16 : 4, seed);
+            double workers = 0, best = best_static(f, &workers);
+            result r = run(f, "analytic", 15, 20);
+            if (r.rate < 0.93 * best)
+                fail_msg("seed %d: %g workers make %.0f/s, %g make %.0f", (int)seed, r.workers, r.rate, workers, best);
+        }
+}
+
 /* --- what is wanted --- */
 
 static void weights_change_the_action(void **state)
@@ -562,6 +591,7 @@ int main(void)
         cmocka_unit_test(too_few_readers_are_no_reason_for_batches),
         cmocka_unit_test(batches_that_vary_while_they_are_read),
         cmocka_unit_test(consumer_on_the_same_cpus),
+        cmocka_unit_test(blocked_workers_do_not_crowd),
         cmocka_unit_test(weights_change_the_action),
         cmocka_unit_test(reasons_have_numbers),
         cmocka_unit_test(code_that_waits_is_called_that),
