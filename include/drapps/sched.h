@@ -317,6 +317,7 @@ typedef struct dr_controller_options {
     uint64_t decided;      /* decisions of an earlier controller of this pipeline: numbers continue from there */
     double cpu_limit;      /* CPUs that the pipeline may use: the limit of cpu_ceiling; 0: the container's limit */
     uint64_t memory_limit; /* bytes; 0: BYTES_LIMIT of the flow */
+    bool memory_granted;   /* the limit was chosen for this pipeline: batches made ahead may fill it */
     dr_weights weights;
     dr_trace *trace; /* receives snapshots, flow and decisions; NULL: none.  Borrowed until the controller is closed */
     dr_live *live;   /* receives them, too; NULL: none.  Borrowed until the controller is closed */

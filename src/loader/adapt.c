@@ -153,6 +153,7 @@ static dr_status open_controller(dr_loader *l, dr_error *err)
     pthread_mutex_unlock(&a->knobs_lock);
     o.cpu_limit = a->cpu_limit;
     o.memory_limit = a->memory_limit;
+    o.memory_granted = l->exec.o.memory_limit > 0;
     o.weights = a->weights;
     o.period_ms = a->period_ms;
     o.trace = l->exec.trace;

@@ -73,6 +73,7 @@ static dr_status start(dr_shmpool_controller *p, const dr_shmpool_adapt_options 
     po.decided = o->decided;
     po.cpu_limit = o->cpu_limit;
     po.memory_limit = (uint64_t)p->plant.memory_limit;
+    po.memory_granted = o->memory_limit > 0;
     po.trace = o->trace;
     po.live = p->live = o->name ? dr_live_open(o->name, policy.def->name) : NULL;
     if (o->monitor)

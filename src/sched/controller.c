@@ -208,6 +208,7 @@ static dr__terms_of_use terms_of_use(const dr_controller_options *o, const dr_pl
         .affinity_cpus = limits.affinity_cpus,
         .cpu_limit = o->cpu_limit,
         .memory_limit = (double)o->memory_limit,
+        .memory_granted = o->memory_granted,
         .weights = o->weights,
     };
     if (limits.local_world > 1)

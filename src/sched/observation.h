@@ -18,6 +18,7 @@ typedef struct dr__terms_of_use {
     double cpu_limit;     /* 0: the container's */
     double cpu_share;     /* what is fair among processes that share the machine; 0: all */
     double memory_limit;  /* bytes; 0: what the flow says */
+    bool memory_granted;  /* the limit is the user's: batches may fill it */
     dr_weights weights;
 } dr__terms_of_use;
 

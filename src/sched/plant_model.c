@@ -11,7 +11,6 @@ static const double PER_THREAD =
 static const double CROWDING = 0.02;  /* for as many threads that want a CPU as there are, beyond those */
 static const double SHORT = 0.3;      /* of what samples are worth: for a capacity that is short of the margin */
 static const double REST_POWER = 0.2; /* of a busy machine's, as in the monitor's model */
-static const double FRUGAL = 0.1;     /* of what samples are worth: from this weight on, what a sample costs counts */
 
 enum { ROUNDS = 8 };
 
@@ -85,9 +84,7 @@ static double balance(const dr__plant_model *m, double cpu_level)
 static double lacking(const dr__plant_model *m, const dr_weights *weights, double capacity, double demand,
                       double margin)
 {
-    double worth = weights->of[DR_TERM_THROUGHPUT] + weights->of[DR_TERM_IDLE];
-    bool frugal = weights->of[DR_TERM_ENERGY] + weights->of[DR_TERM_HOST] > FRUGAL * worth;
-    return DR_MAX(1 - capacity / (margin * (frugal ? demand : m->demand)), 0);
+    return DR_MAX(1 - capacity / (margin * (dr__is_frugal(weights) ? demand : m->demand)), 0);
 }
 
 double dr__plant_reward(const dr__plant_model *m, const dr_weights *weights, double workers, double margin)

@@ -199,6 +199,59 @@ static void consumer_four_times_faster_and_slower(void **state)
     dr__control_free(&control);
 }
 
+/* Each 12 s, samples take ten times as long for 2 s: the share of the last minute that the consumer waited. */
+static double waits_for_dear_samples(bool granted, const char *weights, double *prefetch)
+{
+    fluid f = fluid_ordinary(11);
+    dr__control control = begin_control(&f, "analytic", weights);
+    control.use.memory_granted = granted;
+    double wait = 0;
+    for (int i = 0; i < 10; i++) {
+        if (i == 5)
+            wait = f.flow[DR_FLOW_WAIT];
+        f.cpu = 0.002;
+        fluid_run(&f, &control, 10, NULL, NULL);
+        f.cpu = 0.02;
+        fluid_run(&f, &control, 2, NULL, NULL);
+    }
+    *prefetch = f.knob[DR_KNOB_PREFETCH];
+    dr__control_free(&control);
+    return (f.flow[DR_FLOW_WAIT] - wait) / 60;
+}
+
+/* Memory that the user grants is filled, where waiting is what counts. */
+static void granted_memory_is_filled(void **state)
+{
+    (void)state;
+    double deep, shallow, with = waits_for_dear_samples(true, "step", &deep);
+    double without = waits_for_dear_samples(false, "step", &shallow);
+    if (with > 0.002 || without < 0.02)
+        fail_msg("waits %.4f of its time with %g batches, %.4f with %g", with, deep, without, shallow);
+    assert_true(deep == 64 && shallow < 32);
+    waits_for_dear_samples(true, "draadp", &shallow);
+    assert_true(shallow < 32); /* batches that lie long are what latency counts against */
+}
+
+/* Seven tenths of the memory, and no more where the machine's is short. */
+static void granted_memory_has_a_limit(void **state)
+{
+    (void)state;
+    fluid f = fluid_ordinary(12);
+    f.memory_limit = 40 * f.batch_bytes;
+    dr__control control = begin_control(&f, "analytic", "step");
+    control.use.memory_granted = true;
+    result r = run_on(&f, &control, 10, 1);
+    assert_true(r.prefetch == 28);
+    assert_non_null(strstr(r.reason, "The memory granted holds 28 batches."));
+    f.mem_level = 0.8;
+    run_on(&f, &control, 2, 1);
+    f.memory_limit = 80 * f.batch_bytes;
+    r = run_on(&f, &control, 10, 1);
+    if (r.prefetch != 28)
+        fail_msg("%g batches: %s", r.prefetch, r.reason);
+    dr__control_free(&control);
+}
+
 /* Batches are made in half a second: twice the consumer's speed is twice the batches in flight. */
 static void prefetch_follows_demand(void **state)
 {
@@ -581,6 +634,8 @@ int main(void)
         cmocka_unit_test(cpu_limit_of_the_user),
         cmocka_unit_test(slow_storage),
         cmocka_unit_test(consumer_four_times_faster_and_slower),
+        cmocka_unit_test(granted_memory_is_filled),
+        cmocka_unit_test(granted_memory_has_a_limit),
         cmocka_unit_test(prefetch_follows_demand),
         cmocka_unit_test(batches_that_bring_nothing_are_given_back),
         cmocka_unit_test(cover_does_not_grow_for_ever),
