@@ -20,13 +20,13 @@
 #include "sched/policy.h"
 #include "sched/prefetch_cover.h"
 
-static const double FULL = 0.9;                              /* load of a machine without a free CPU */
-static const double NO_STEP = 0.9;                           /* a consumer that waits so much does nothing else */
-static const double FEW = 0.1;                               /* of the workers: fewer by less is no gain */
-static const double FAR = 20;                                /* of a sample's CPU time: no wait for a CPU is so long */
-static const double WORTH_SAYING = 0.05;                     /* of the CPU time, of the CPUs */
-static const double STALLED = 0.3;                           /* share of time that tasks wait for storage */
-enum { FIRST_MEMORY = 60, LONGEST_MEMORY = 960 };            /* decisions */
+static const double FULL = 0.9;                   /* load of a machine without a free CPU */
+static const double NO_STEP = 0.9;                /* a consumer that waits so much does nothing else */
+static const double FEW = 0.1;                    /* of the workers: fewer by less is no gain */
+static const double FAR = 20;                     /* of a sample's CPU time: no wait for a CPU is so long */
+static const double WORTH_SAYING = 0.05;          /* of the CPU time, of the CPUs */
+static const double STALLED = 0.3;                /* share of time that tasks wait for storage */
+enum { FIRST_MEMORY = 60, LONGEST_MEMORY = 960 }; /* decisions */
 
 enum { MARGIN, DOWN_MARGIN, GAIN, PER_CPU, WAIT, SPARE, RESERVE, N_PARAMS };
 

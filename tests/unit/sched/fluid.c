@@ -122,7 +122,7 @@ static double step_seconds(const fluid *f)
 /* Threads of the consumer that want a CPU. */
 static double consumer_threads(const fluid *f)
 {
-    if (f->step_left <= 0)
+    if (f->step_left <= 0 || f->away)
         return 0;
     if (f->step_threads > 0)
         return f->step_left <= computing(f) ? f->step_threads : 0;
@@ -150,6 +150,11 @@ static double go_on(fluid *f, double share, double left)
 static void train(fluid *f, double share, double each)
 {
     double left = DT;
+    if (f->away) {
+        f->flow[DR_FLOW_STEP] += DT;
+        f->flow[DR_FLOW_CONSUMERS] = 0;
+        return;
+    }
     while (left > 1e-12) {
         if (f->step_left > 1e-12) {
             left -= go_on(f, share, left);
@@ -228,7 +233,9 @@ void fluid_run(fluid *f, dr__control *control, double seconds, fluid_fn *seen, v
         dr_snapshot s;
         dr_decision d;
         fluid_go(f, &s);
-        if (!dr__control_step(control, &s, f->flow, f->knob, &d))
+        bool decided = f->away && f->told ? dr__control_rest(control, &s, f->flow, f->knob, &d)
+                                          : dr__control_step(control, &s, f->flow, f->knob, &d);
+        if (!decided)
             continue;
         for (int i = 0; i < DR_N_KNOBS; i++)
             if (d.changed >> i & 1)

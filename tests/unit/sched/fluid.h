@@ -18,6 +18,7 @@ typedef struct fluid {
     double step_threads;                    /* that compute step_cpu after `step`; 0: one thread, now and then in it */
     double batch_samples, batch_bytes, lag; /* lag: seconds that a batch takes beyond its work */
     double memory_limit, mem_level;         /* bytes; 0..1 */
+    bool away, told;                        /* the consumer does something else; the control is told of that */
     double noise;                           /* of what is measured, e.g. 0.05 */
     uint64_t seed;
 
