@@ -419,6 +419,32 @@ DR_API dr_status dr_loader_set(dr_loader *loader, const char *knob, double value
 DR_API dr_status dr_loader_get(dr_loader *loader, const char *knob, double *value, dr_error *err);
 
 /**
+ * Tell the loader that the consumer does something else for a while: an evaluation, a checkpoint.  Until
+ * dr_loader_resume the policy decides nothing and does not take the silence for a slow consumer; batches are made ahead
+ * as far as memory allows (dr_controller_pause in drapps/sched.h).  Batches may still be taken.  Pauses nest.
+ *
+ * @param loader The loader.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_FORKED.
+ *
+ * @note May be called from any thread, also while no epoch runs.
+ */
+DR_API dr_status dr_loader_pause(dr_loader *loader, dr_error *err);
+
+/**
+ * End a pause.
+ *
+ * @param loader The loader.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_STATE: the loader is not paused; DR_ERR_FORKED.
+ *
+ * @note May be called from any thread.
+ */
+DR_API dr_status dr_loader_resume(dr_loader *loader, dr_error *err);
+
+/**
  * Copy the newest decisions of the policy, oldest first.  The last 64 are kept.
  *
  * @param loader The loader.

@@ -307,6 +307,7 @@ typedef struct dr_plant {
                                                                      known */
     void (*waits_in)(void *user, char where[DR_MAX_WHERE]); /* sets the function in which workers are blocked most,
                                                                which is "" before; NULL: not known */
+    bool works_ahead; /* batches are begun without the consumer: in a pause of it, too */
 } dr_plant;
 
 typedef struct dr_controller_options {
@@ -364,6 +365,20 @@ DR_API void dr_controller_close(dr_controller **controller);
  * @param held       Whether it is held.
  */
 DR_API void dr_controller_hold(dr_controller *controller, bool held);
+
+/**
+ * Tell a controller that the consumer pauses (an evaluation, a checkpoint), or goes on.  In a pause no policy decides,
+ * and its time counts nowhere.  Where plant->works_ahead, batches are made meanwhile as far as memory allows: seven
+ * tenths of a memory limit with memory_granted, else half of that.  Afterwards all knobs are what they were at once;
+ * the prefetch window shrinks as these batches are taken.
+ *
+ * A pause that nobody tells of is noticed where it is a single step over 1 s and over eight mean steps long; then
+ * nothing is made ahead.
+ *
+ * @param controller The controller.
+ * @param paused     Whether it pauses.
+ */
+DR_API void dr_controller_pause(dr_controller *controller, bool paused);
 
 /**
  * Pin a knob that the user has set, so that the policy does not change it; or unpin it.

@@ -137,6 +137,13 @@ DR_API void dr_shmpool_controller_watch(dr_shmpool_controller *controller, int p
 DR_API void dr_shmpool_controller_hold(dr_shmpool_controller *controller, bool held);
 
 /**
+ * Tell the controller that the consumer pauses, or goes on (dr_controller_pause).  What is posted is made meanwhile.
+ *
+ * @param paused Whether it pauses.
+ */
+DR_API void dr_shmpool_controller_pause(dr_shmpool_controller *controller, bool paused);
+
+/**
  * Get decisions, also after the controller was stopped.  See dr_controller_decisions.
  *
  * @param after Only decisions with higher numbers.

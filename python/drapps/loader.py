@@ -10,6 +10,7 @@ import operator
 import os
 import threading
 import weakref
+from contextlib import contextmanager
 from numbers import Real
 
 from drapps import _core, metrics, output as outputs
@@ -437,6 +438,26 @@ class Loader(LoaderBase):
         if not isinstance(value, Real):
             check_knob(knob, value)  # raises an error with the allowed values
         self._core.set(knob, value)
+
+    @contextmanager
+    def pause(self):
+        """Say that what runs inside the `with` block is no training: an evaluation, a checkpoint.
+
+        The policy decides nothing meanwhile and does not take the silence for a slow consumer.  Batches are made ahead
+        as far as memory allows; afterwards all knobs are what they were.  Pauses nest.
+
+        >>> with loader.pause():
+        ...     accuracy = 0.5  # evaluate, save a checkpoint
+        """
+        self._set_paused(True)
+        try:
+            yield
+        finally:
+            if not self._core.closed:
+                self._set_paused(False)
+
+    def _set_paused(self, paused):
+        self._core.pause(paused)
 
     def get(self, knob):
         """Return the value of a knob; of a closed loader, its last value."""

@@ -8,6 +8,8 @@
 #ifndef DR_LOADER_ADAPT_H
 #define DR_LOADER_ADAPT_H
 
+#include <stdatomic.h>
+
 #include <drapps/sched.h>
 
 #include "base/limits.h"
@@ -23,6 +25,7 @@ typedef struct dr__adapt {
     uint64_t memory_limit;
     double most_workers;
     double least_prefetch; /* 0: any */
+    atomic_int pauses;     /* of which the consumer has told, one in another */
     int period_ms;         /* between decisions; 0: the controller's default */
 
     pthread_mutex_t knobs_lock; /* held while a knob is set; after the loader's lock, before the pool's */

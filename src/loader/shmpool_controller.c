@@ -21,7 +21,7 @@ struct dr_shmpool_controller {
     int token;
     unsigned
         generation; /* fork generation of the process that opened it: a child has neither its threads nor its locks */
-    bool held;      /* plant.lock: held by the main process */
+    bool held, paused; /* plant.lock: by the main process */
     dr_decision last[MAX_KEPT];
     size_t n_last;
 };
@@ -55,9 +55,10 @@ static void report_to_monitor(void *user, dr__pipeline_facts *out)
     dr_shmpool_controller *p = user;
     dr__shmpool_plant_facts(&p->plant, out);
     pthread_mutex_lock(&p->plant.lock);
-    const bool held = p->held;
+    const bool held = p->held, paused = p->paused;
     pthread_mutex_unlock(&p->plant.lock);
-    dr_controller_hold(p->controller, held || dr__shmpool_plant_consumer_pauses(&p->plant));
+    dr_controller_hold(p->controller, held);
+    dr_controller_pause(p->controller, paused || dr__shmpool_plant_consumer_pauses(&p->plant));
 }
 
 static dr_status start(dr_shmpool_controller *p, const dr_shmpool_adapt_options *o, dr_error *err)
@@ -193,6 +194,15 @@ void dr_shmpool_controller_hold(dr_shmpool_controller *p, bool held)
         return;
     pthread_mutex_lock(&p->plant.lock);
     p->held = held;
+    pthread_mutex_unlock(&p->plant.lock);
+}
+
+void dr_shmpool_controller_pause(dr_shmpool_controller *p, bool paused)
+{
+    if (!is_ours(p))
+        return;
+    pthread_mutex_lock(&p->plant.lock);
+    p->paused = paused;
     pthread_mutex_unlock(&p->plant.lock);
 }
 

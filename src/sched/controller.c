@@ -35,7 +35,7 @@ struct dr_controller {
     pthread_mutex_t policy_lock; /* for the state of the policy: held for a control step, and while it is saved */
 
     pthread_mutex_t lock; /* for what follows */
-    bool held;
+    bool held, paused;
     uint32_t pinned;
     dr_weights weights;
     dr_decision kept[N_KEPT];
@@ -54,15 +54,15 @@ static uint32_t refused_now(const dr_controller *p)
     return bits;
 }
 
-/* What others said since the last tick; whether it is held. */
-static bool take_over(dr_controller *p)
+/* What others said since the last tick. */
+static void take_over(dr_controller *p, bool *held, bool *paused)
 {
     pthread_mutex_lock(&p->lock);
-    bool held = p->held;
+    *held = p->held;
+    *paused = p->paused;
     p->control.use.pinned = p->pinned | refused_now(p);
     p->control.use.weights = p->weights;
     pthread_mutex_unlock(&p->lock);
-    return held;
 }
 
 static void read_plant(dr_controller *p, double flow[DR_N_FLOWS], double knob[DR_N_KNOBS])
@@ -126,11 +126,12 @@ static void show(dr_controller *p, const dr_snapshot *snapshot, const double *fl
     dr_live_spreads(p->live, spreads, DR_N_SPREADS);
 }
 
-static bool step(dr_controller *p, const dr_snapshot *snapshot, const double *flow, const double *knob,
+static bool step(dr_controller *p, const dr_snapshot *snapshot, const double *flow, const double *knob, bool paused,
                  dr_decision *out)
 {
     pthread_mutex_lock(&p->policy_lock);
-    bool decided = dr__control_step(&p->control, snapshot, flow, knob, out);
+    bool decided = paused ? dr__control_rest(&p->control, snapshot, flow, knob, out)
+                          : dr__control_step(&p->control, snapshot, flow, knob, out);
     pthread_mutex_unlock(&p->policy_lock);
     return decided;
 }
@@ -140,7 +141,8 @@ static void tick(void *user, const dr_snapshot *snapshot)
     dr_controller *p = user;
     double flow[DR_N_FLOWS], knob[DR_N_KNOBS];
     dr_decision d;
-    bool held = take_over(p);
+    bool held, paused;
+    take_over(p, &held, &paused);
     read_plant(p, flow, knob);
     dr_trace_snapshot(p->trace, snapshot);
     dr_trace_flow(p->trace, snapshot->time_ns, flow, DR_N_FLOWS);
@@ -148,7 +150,7 @@ static void tick(void *user, const dr_snapshot *snapshot)
     if (held && !p->resting)
         dr__control_pause(&p->control);
     p->resting = held;
-    if (held || !step(p, snapshot, flow, knob, &d))
+    if (held || !step(p, snapshot, flow, knob, paused, &d))
         return;
     bool tell = carry_out(p, &d);
     keep(p, &d, tell);
@@ -205,6 +207,7 @@ static dr__terms_of_use terms_of_use(const dr_controller_options *o, const dr_pl
         .knobs = plant->knobs,
         .pinned = o->pinned,
         .tells_delay = plant->tells_delay,
+        .works_ahead = plant->works_ahead,
         .affinity_cpus = limits.affinity_cpus,
         .cpu_limit = o->cpu_limit,
         .memory_limit = (double)o->memory_limit,
@@ -283,6 +286,13 @@ void dr_controller_hold(dr_controller *p, bool held)
 {
     pthread_mutex_lock(&p->lock);
     p->held = held;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void dr_controller_pause(dr_controller *p, bool paused)
+{
+    pthread_mutex_lock(&p->lock);
+    p->paused = paused;
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -12,6 +12,7 @@
 typedef struct dr__terms_of_use {
     uint32_t knobs, pinned; /* bit (1 << dr_knob) */
     bool tells_delay;       /* the flow says for how long workers had no CPU */
+    bool works_ahead;       /* batches are begun without the consumer */
     char waits_in[DR_MAX_WHERE];
     double least[DR_N_KNOBS], most[DR_N_KNOBS];
     double affinity_cpus; /* 0: all of the machine */

@@ -43,7 +43,7 @@ double dr__pause_room(const dr__observation *o)
 {
     double each = o->flow[DR_FLOW_BATCH_BYTES], now = o->knob[DR_KNOB_PREFETCH];
     double part = o->use.memory_granted ? GRANTED_PART : PART;
-    if (!(each > 0) || !(o->memory_limit > 0) || o->level[DR_SENSOR_MEM_USED] > NEARLY_FULL)
+    if (!o->use.works_ahead || !(each > 0) || !(o->memory_limit > 0) || o->level[DR_SENSOR_MEM_USED] > NEARLY_FULL)
         return now;
     return DR_MAX(DR_MIN(floor(part * o->memory_limit / each), o->use.most[DR_KNOB_PREFETCH]), now);
 }

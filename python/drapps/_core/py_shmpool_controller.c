@@ -180,6 +180,15 @@ static PyObject *hold(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *pause_controller(PyObject *self, PyObject *args)
+{
+    int paused;
+    if (!PyArg_ParseTuple(args, "p:pause", &paused))
+        return NULL;
+    dr_shmpool_controller_pause(controller_of(self), paused);
+    Py_RETURN_NONE;
+}
+
 static PyObject *decisions(PyObject *self, PyObject *args)
 {
     unsigned long long after = 0;
@@ -218,6 +227,7 @@ static PyMethodDef methods[] = {
     { "set", set, METH_VARARGS, "set(knob, value): the user's, from then on" },
     { "watch", watch, METH_VARARGS, "watch(pid): counts as own" },
     { "hold", hold, METH_VARARGS, "hold(held): no pass runs" },
+    { "pause", pause_controller, METH_VARARGS, "pause(paused): the consumer does something else" },
     { "decisions", decisions, METH_VARARGS, "decisions(after=0): as tuples" },
     { "stop", stop, METH_NOARGS, "Nothing is turned any more." },
     { 0 },

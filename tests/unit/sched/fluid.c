@@ -31,6 +31,7 @@ dr__terms_of_use fluid_use(const fluid *f)
     dr__terms_of_use use = { .knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_READERS | 1u << DR_KNOB_PREFETCH |
                                       1u << DR_KNOB_PREFETCH_BYTES | 1u << DR_KNOB_PRIORITY | 1u << DR_KNOB_CPU_CEILING,
                              .tells_delay = f->block > 0,
+                             .works_ahead = true,
                              .affinity_cpus = f->n_cpus };
     dr_weights_parse("step", &use.weights, NULL);
     use.least[DR_KNOB_WORKERS] = use.least[DR_KNOB_PREFETCH] = 1;
