@@ -31,21 +31,22 @@ extern "C" {
 
 /* --- knobs --- */
 
-/* X(id, name, unit, least, most, cooldown in ms, doc).  Cooldown: how long a policy leaves a knob alone after a change.
- * New knobs are added at the end: numbers stay. */
+/* X(id, name, unit, least, most, cooldown in ms, doc).  Cooldown: how long a policy leaves a knob alone after a change
+ * at least; lane_threshold, codec and offload also until what was in flight has been delivered.  New knobs are added at
+ * the end: numbers stay. */
 #define DR_KNOB_MAP(X)                                                                                                 \
     X(WORKERS, "workers", "threads or processes", 0, 256, 1000, "threads or processes that decode and augment")        \
     X(READERS, "readers", "threads", 0, 64, 1000, "threads that only read ahead of the workers; 0: workers read")      \
     X(PREFETCH, "prefetch", "batches", 1, 64, 1000, "prefetch window: batches in flight or ready")                     \
     X(PREFETCH_BYTES, "prefetch_bytes", "bytes", 0, 1e15, 1000, "memory of these batches; 0: the memory limit alone")  \
     X(LANE_SHARE, "lane_share", "share", 0, 1, 1000, "share of the workers for slow samples; 0: their share of work")  \
-    X(LANE_THRESHOLD, "lane_threshold", "times", 1, 1000, 5000,                                                        \
+    X(LANE_THRESHOLD, "lane_threshold", "times", 1, 1000, 1000,                                                        \
       "multiple of the median cost that makes a sample slow")                                                          \
     X(CPU_CEILING, "cpu_ceiling", "cpus", 0, 512, 1000, "CPUs that the workers may use together; 0: no limit")         \
-    X(PRIORITY, "priority", "level", -1, 1, 5000, "-1: runs when nothing else wants the CPU; 0: as others; 1: first")  \
-    X(CODEC, "codec", "number", -1, 255, 5000,                                                                         \
+    X(PRIORITY, "priority", "level", -1, 1, 1000, "-1: runs when nothing else wants the CPU; 0: as others; 1: first")  \
+    X(CODEC, "codec", "number", -1, 255, 1000,                                                                         \
       "codec of what a cache keeps, by its number; -1: the one that suits best")                                       \
-    X(OFFLOAD, "offload", "share", 0, 1, 2000, "share of the samples planned for a server that it prepares; 0: none")
+    X(OFFLOAD, "offload", "share", 0, 1, 1000, "share of the samples planned for a server that it prepares; 0: none")
 
 typedef enum dr_knob {
 #define DR_KNOB_ENUM(id, name, unit, least, most, cooldown, doc) DR_KNOB_##id,

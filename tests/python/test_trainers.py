@@ -263,9 +263,9 @@ def test_transformers_tell_of_evaluation(tmp_path):
     paused = Paused()
 
     class Model(Classifier):
-        def forward(self, **batch):
+        def forward(self, x, labels, key):
             (in_training if self.training else in_evaluation).append(paused.on)
-            return super().forward(**batch)
+            return super().forward(x, labels, key)
 
     in_training, in_evaluation = [], []
     args = transformers.TrainingArguments(str(tmp_path), num_train_epochs=2, eval_strategy="steps", eval_steps=3,
