@@ -9,16 +9,14 @@
  *   bytes      what these batches take, where memory is short
  *   priority   left alone: below a consumer that fills the CPUs, workers starve
  */
+#include "sched/policy_analytic.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/compiler.h"
-#include "sched/costs.h"
-#include "sched/plant_model.h"
-#include "sched/policy.h"
-#include "sched/prefetch_cover.h"
 
 static const double FULL = 0.9;                   /* load of a machine without a free CPU */
 static const double NO_STEP = 0.9;                /* a consumer that waits so much does nothing else */
@@ -40,14 +38,6 @@ static const dr__policy_param params[] = {
     [RESERVE] = { "reserve", 0, 0.9, 0.7, "share of a memory_limit that the user gave which batches made ahead fill" },
 };
 
-struct state {
-    dr__costs costs;
-    dr__cover cover;
-    double tried, tried_rate; /* threads that read before there were more, and the rate with these; 0: none */
-    double most_readers;      /* more of these brought nothing; 0: not known */
-    int reader_memory, reader_pause;
-};
-
 /* --- workers --- */
 
 static double level_of(const dr__observation *o, int sensor)
@@ -55,7 +45,7 @@ static double level_of(const dr__observation *o, int sensor)
     return dr__senses(o, sensor) ? o->level[sensor] : -1;
 }
 
-static dr__plant_model model_of(const dr__costs *c, const dr__observation *o, bool split)
+dr__plant_model dr__analytic_model(const dr__costs *c, const dr__observation *o, bool split)
 {
     return (dr__plant_model){
         .cpu = c->cpu,
@@ -111,13 +101,18 @@ static bool brings_more(const dr__plant_model *m, double now, double up)
     return m->block > m->cpu && after > (1 + FEW) * before;
 }
 
+static double most_workers(const dr__plant_model *m, const dr__observation *o, double per_cpu)
+{
+    double crowd = ceil(0.95 * per_cpu * ceil(m->cpus) * (m->cpu + m->block) / m->cpu);
+    return DR_MIN(o->use.most[DR_KNOB_WORKERS], DR_MAX(crowd, 1));
+}
+
 /* More where that is clearly better; fewer only where they would do for a higher demand, too; between them it rests. */
 static double choose_workers(const dr__plant_model *m, const dr__observation *o, const double *param)
 {
     const dr_weights *w = &o->use.weights;
     double now = o->knob[DR_KNOB_WORKERS];
-    double crowd = ceil(0.95 * param[PER_CPU] * ceil(m->cpus) * (m->cpu + m->block) / m->cpu);
-    double most = DR_MIN(o->use.most[DR_KNOB_WORKERS], DR_MAX(crowd, 1));
+    double most = most_workers(m, o, param[PER_CPU]);
     double up = best_workers(m, w, most, param[MARGIN]), down = best_workers(m, w, most, param[DOWN_MARGIN]);
     if (now < 1 || now > most)
         return up;
@@ -153,7 +148,7 @@ static double choose_readers(const dr__costs *c, const dr__observation *o, doubl
 
 /* Where more threads that read or wait bring no more samples, what they wait for is the limit: they go back, and that
  * is remembered. */
-static double within_storage(struct state *s, const dr__observation *o, int knob, double capacity, double proposal,
+static double within_storage(dr__analytic *s, const dr__observation *o, int knob, double capacity, double proposal,
                              const double *param)
 {
     double now = o->knob[knob];
@@ -186,13 +181,13 @@ static double choose_bytes(const dr__observation *o, double prefetch)
 /* --- together --- */
 
 /* Worker processes read in their own code: there only the kernel knows of reads, where it tells of them. */
-static int blocked_by(const struct state *s, const dr__observation *o)
+static int blocked_by(const dr__analytic *s, const dr__observation *o)
 {
     bool reads = s->costs.block_read >= s->costs.block_work || o->sensor[DR_SENSOR_PRESSURE_IO] > STALLED;
     return reads ? DR_BOUND_STORAGE : DR_BOUND_BLOCKED;
 }
 
-static int bound_of(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity,
+static int bound_of(const dr__analytic *s, const dr__plant_model *m, const dr__observation *o, double capacity,
                     const double *param)
 {
     if (o->wait <= param[WAIT])
@@ -212,9 +207,7 @@ static int bound_of(const struct state *s, const dr__plant_model *m, const dr__o
     return o->cpu_load > FULL || o->flow[DR_FLOW_CPU] > FULL * m->cpus ? DR_BOUND_CPU : DR_BOUND_WORKERS;
 }
 
-static void append(dr__proposal *proposal, const char *format, ...) DR_PRINTF(2, 3);
-
-static void append(dr__proposal *proposal, const char *format, ...)
+void dr__append_reason(dr__proposal *proposal, const char *format, ...)
 {
     size_t n = strlen(proposal->reason);
     va_list args;
@@ -230,28 +223,28 @@ static int decimals(double value)
 }
 
 /* What others use is what was measured, and so never more than the machine has; what they want may be. */
-static void explain(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity,
+static void explain(const dr__analytic *s, const dr__plant_model *m, const dr__observation *o, double capacity,
                     dr__proposal *proposal)
 {
     double workers = o->knob[DR_KNOB_WORKERS];
     bool reads = s->costs.block_read > s->costs.block_work;
     if (o->wait < NO_STEP)
-        append(proposal, "The consumer waits %.0f %% of its time and could take %.0f samples/s.", 100 * o->wait,
-               m->demand);
+        dr__append_reason(proposal, "The consumer waits %.0f %% of its time and could take %.0f samples/s.",
+                          100 * o->wait, m->demand);
     else
-        append(proposal, "The consumer does not wait; it takes %.0f samples/s.", o->rate);
-    append(proposal, " %g worker%s can make %.*f/s: a sample takes %.*f ms of CPU", workers, workers == 1 ? "" : "s",
-           decimals(capacity), capacity, decimals(1e3 * m->cpu), 1e3 * m->cpu);
+        dr__append_reason(proposal, "The consumer does not wait; it takes %.0f samples/s.", o->rate);
+    dr__append_reason(proposal, " %g worker%s can make %.*f/s: a sample takes %.*f ms of CPU", workers,
+                      workers == 1 ? "" : "s", decimals(capacity), capacity, decimals(1e3 * m->cpu), 1e3 * m->cpu);
     if (m->block > WORTH_SAYING * m->cpu)
-        append(proposal, " and %s %.*f ms%s%s", reads ? "waits for its bytes for" : "its code waits for",
-               decimals(1e3 * m->block), 1e3 * m->block, !reads && *o->use.waits_in ? " in " : "",
-               reads ? "" : o->use.waits_in);
-    append(proposal, ".");
+        dr__append_reason(proposal, " and %s %.*f ms%s%s", reads ? "waits for its bytes for" : "its code waits for",
+                          decimals(1e3 * m->block), 1e3 * m->block, !reads && *o->use.waits_in ? " in " : "",
+                          reads ? "" : o->use.waits_in);
+    dr__append_reason(proposal, ".");
     if (o->foreign_cpus > WORTH_SAYING * o->machine_cpus)
-        append(proposal, " Other programs use %.2g of %.3g CPUs.", o->foreign_cpus, o->machine_cpus);
+        dr__append_reason(proposal, " Other programs use %.2g of %.3g CPUs.", o->foreign_cpus, o->machine_cpus);
 }
 
-static void propose_readers(struct state *s, const dr__observation *o, bool split, double capacity, const double *param,
+static void propose_readers(dr__analytic *s, const dr__observation *o, bool split, double capacity, const double *param,
                             dr__proposal *proposal)
 {
     double *workers = &proposal->knob[DR_KNOB_WORKERS], *readers = &proposal->knob[DR_KNOB_READERS];
@@ -271,21 +264,21 @@ static bool rises(const dr__observation *o, const dr__proposal *proposal, int kn
     return proposal->knob[knob] > o->knob[knob];
 }
 
-static void decide(void *state, const double *param, const dr__observation *o, dr__proposal *proposal)
+static bool propose(dr__analytic *s, const double *param, const dr__observation *o, dr__proposal *proposal)
 {
-    struct state *s = state;
     dr__costs_learn(&s->costs, o);
     bool takes_all = !(s->costs.demand > 0) && o->wait > NO_STEP;
     if (!(s->costs.cpu > 0) || (!(s->costs.demand > 0) && !takes_all)) {
         snprintf(proposal->reason, sizeof proposal->reason,
                  "Too little is known yet: %.0f samples and %.0f batches in %.1f s.", o->work_rate * o->span,
                  o->batches, o->span);
-        return;
+        return false;
     }
     if (takes_all)
         s->costs.demand = 10 * o->cpus / s->costs.cpu;
     bool split = should_split(&s->costs, o);
-    dr__plant_model m = model_of(&s->costs, o, split), as_is = model_of(&s->costs, o, o->knob[DR_KNOB_READERS] > 0);
+    dr__plant_model m = dr__analytic_model(&s->costs, o, split),
+                    as_is = dr__analytic_model(&s->costs, o, o->knob[DR_KNOB_READERS] > 0);
     double now = DR_MAX(o->knob[DR_KNOB_WORKERS], 1), here = dr__plant_capacity(&as_is, now);
     double workers = dr__may_turn(o, DR_KNOB_WORKERS) ? choose_workers(&m, o, param) : now;
     double capacity = dr__plant_capacity(&m, workers), granted = dr__cover_granted(o, param[RESERVE]);
@@ -302,13 +295,18 @@ static void decide(void *state, const double *param, const dr__observation *o, d
     proposal->knob[DR_KNOB_PREFETCH_BYTES] = choose_bytes(o, proposal->knob[DR_KNOB_PREFETCH]);
     explain(s, &as_is, o, here, proposal);
     if (granted > 0)
-        append(proposal, " The memory granted holds %g batches.", granted);
+        dr__append_reason(proposal, " The memory granted holds %g batches.", granted);
+    return true;
+}
+
+static void decide(void *state, const double *param, const dr__observation *o, dr__proposal *proposal)
+{
+    propose(state, param, o, proposal);
 }
 
 static void shift_time(void *state, int64_t by_ns)
 {
-    struct state *s = state;
-    s->cover.raised_ns = dr__shift_ns(s->cover.raised_ns, by_ns);
+    dr__analytic_shift_time(state, by_ns);
 }
 
 const dr__policy_def dr__policy_analytic = {
@@ -316,8 +314,28 @@ const dr__policy_def dr__policy_analytic = {
     .doc = "the fewest workers and batches that cover the demand, from measured costs, CPUs and others' load",
     .params = params,
     .n_params = N_PARAMS,
-    .state_bytes = sizeof(struct state),
+    .state_bytes = sizeof(dr__analytic),
     .state_version = 2,
     .decide = decide,
     .shift_time = shift_time,
 };
+
+/* --- for policies that begin with it --- */
+
+bool dr__analytic_propose(dr__analytic *s, const dr__observation *o, dr__proposal *proposal)
+{
+    double param[N_PARAMS];
+    for (int i = 0; i < N_PARAMS; i++)
+        param[i] = params[i].standard;
+    return propose(s, param, o, proposal);
+}
+
+double dr__analytic_most_workers(const dr__plant_model *m, const dr__observation *o)
+{
+    return most_workers(m, o, params[PER_CPU].standard);
+}
+
+void dr__analytic_shift_time(dr__analytic *s, int64_t by_ns)
+{
+    s->cover.raised_ns = dr__shift_ns(s->cover.raised_ns, by_ns);
+}
