@@ -124,7 +124,7 @@ typedef struct dr_loader_options {
     const char *policy;           /* sets the knobs while the loader runs: a name of dr_policies_json; NULL: "analytic";
                                      "fixed": none.  Values that the user sets (workers, prefetch, dr_loader_set) stay.
                                      Not in reference mode or with workers = 0.  Overridden by DRAPPS_POLICY */
-    const char *weights;          /* what the policy aims for, as dr_weights_parse reads it; NULL: "step" */
+    const char *weights;          /* what the policy aims for, as dr_weights_schedule_parse reads it; NULL: "step" */
     dr_monitor *resource_monitor; /* what the policy reads; the loader keeps a reference.  NULL: one that the loaders of
                                      the process share.  With a root, limits are those of that machine, too */
     bool lanes; /* default true: samples wait in a fast or a slow lane by their predicted cost, so that

@@ -208,6 +208,42 @@ typedef struct dr_weights {
  */
 DR_API dr_status dr_weights_parse(const char *text, dr_weights *out, dr_error *err);
 
+enum { DR_MAX_SPANS = 16 };
+
+/* Weights that change with the time of day: prices of electricity, of CPUs, hours of a shared machine. */
+typedef struct dr_weights_schedule {
+    dr_weights otherwise; /* in no span */
+    int n_spans;
+    struct {
+        double from, to; /* seconds since midnight, local time; from > to: over midnight */
+        dr_weights weights;
+    } spans[DR_MAX_SPANS]; /* of those that overlap the last one counts */
+} dr_weights_schedule;
+
+/**
+ * Parse weights that may change with the time of day: "step,energy=0.3; 22:00-06:00 energy=0.05; 12:00-14:00 energy=1".
+ *
+ * @param text As for dr_weights_parse; then up to DR_MAX_SPANS times ";", a span of local time HH:MM-HH:MM or
+ *             HH:MM:SS-HH:MM:SS, and what changes in it: "name=number,...".  24:00 is the end of the day.
+ * @param out  Receives the schedule.
+ * @param err  The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG where a preset, a term, a number or a time is wrong.
+ */
+DR_API dr_status dr_weights_schedule_parse(const char *text, dr_weights_schedule *out, dr_error *err);
+
+/**
+ * Look up weights.
+ *
+ * @param schedule The schedule.
+ * @param second   Seconds since midnight, local time.
+ * @param now      Receives the weights of that time.
+ * @param next     Receives the weights after the next change; those of `now` where they never change.  May be NULL.
+ *
+ * @return Seconds until that change; 0 where they never change.
+ */
+DR_API double dr_weights_at(const dr_weights_schedule *schedule, double second, dr_weights *now, dr_weights *next);
+
 /* --- decisions --- */
 
 /* X(id, name, doc): what limits a pipeline, as a policy sees it. */
@@ -321,6 +357,7 @@ typedef struct dr_controller_options {
     uint64_t memory_limit; /* bytes; 0: BYTES_LIMIT of the flow */
     bool memory_granted;   /* the limit was chosen for this pipeline: batches made ahead may fill it */
     dr_weights weights;
+    const dr_weights_schedule *schedule; /* in their place; copied.  NULL: they do not change with the time of day */
     dr_trace *trace; /* receives snapshots, flow and decisions; NULL: none.  Borrowed until the controller is closed */
     dr_live *live;   /* receives them, too; NULL: none.  Borrowed until the controller is closed */
 } dr_controller_options;
@@ -394,7 +431,7 @@ DR_API void dr_controller_pause(dr_controller *controller, bool paused);
 DR_API dr_status dr_controller_pin(dr_controller *controller, int knob, bool pinned, dr_error *err);
 
 /**
- * Change the weights of the reward, from the next decision on.
+ * Change the weights of the reward, from the next decision on; a schedule ends.
  *
  * @param controller The controller.
  * @param weights    The weights; copied.

@@ -33,7 +33,7 @@ DR_API void dr_shmpool_flow(dr_shmpool *shmpool, double flow[DR_N_FLOWS]);
 typedef struct dr_shmpool_adapt_options {
     size_t size;              /* sizeof(dr_shmpool_adapt_options) */
     const char *policy;       /* a name of dr_policies_json; NULL: "analytic" */
-    const char *weights;      /* as dr_weights_parse reads it; NULL: "step" */
+    const char *weights;      /* as dr_weights_schedule_parse reads it; NULL: "step" */
     const char *name;         /* of the data set, in the live status (live.h); NULL: no live status */
     dr_monitor *monitor;      /* a reference is kept; NULL: the one that the loaders of the process share */
     dr_trace *trace;          /* borrowed until the controller is stopped; NULL: none */

@@ -36,7 +36,7 @@ dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
     const dr_loader_options *o = &l->exec.o;
     dr__policy_choice policy;
     DR_TRY(dr__policy_choose(o->policy, &policy, err));
-    DR_TRY(dr_weights_parse(o->weights ? o->weights : "step", &a->weights, err));
+    DR_TRY(dr_weights_schedule_parse(o->weights, &a->weights, err));
     DR_TRY(dr__cpu_limit_check(o->cpu_limit, err));
     if (o->resource_monitor && !dr_monitor_interval(o->resource_monitor))
         return dr__fail(err, DR_ERR_FORKED, "the monitor belongs to the parent process; open a new one after the fork");
@@ -174,7 +174,7 @@ static dr_status open_controller(dr_loader *l, dr_error *err)
     o.cpu_limit = a->cpu_limit;
     o.memory_limit = a->memory_limit;
     o.memory_granted = l->exec.o.memory_limit > 0;
-    o.weights = a->weights;
+    o.schedule = &a->weights;
     o.period_ms = a->period_ms;
     o.trace = l->exec.trace;
     o.live = a->live;

@@ -19,7 +19,7 @@ typedef struct dr__adapt {
     /* fixed when the loader is opened */
     const char *policy;              /* name of the policy; static */
     char policy_text[DR_MAX_POLICY]; /* with its parameters */
-    dr_weights weights;
+    dr_weights_schedule weights;
     dr_monitor *user_monitor; /* a reference; NULL: the monitor that the loaders of the process share */
     double cpu_limit;         /* 0: the controller finds it out */
     uint64_t memory_limit;

@@ -64,10 +64,12 @@ static void report_to_monitor(void *user, dr__pipeline_facts *out)
 static dr_status start(dr_shmpool_controller *p, const dr_shmpool_adapt_options *o, dr_error *err)
 {
     dr_controller_options po;
+    dr_weights_schedule weights;
     dr__policy_choice policy;
     dr_controller_defaults(&po);
     DR_TRY(dr__policy_choose(o->policy, &policy, err));
-    DR_TRY(dr_weights_parse(o->weights ? o->weights : "step", &po.weights, err));
+    DR_TRY(dr_weights_schedule_parse(o->weights, &weights, err));
+    po.schedule = &weights;
     po.policy = o->policy;
     po.pinned = p->plant.pinned;
     po.period_ms = o->period_ms;

@@ -97,7 +97,8 @@ static bool is_due(dr__control *c, const double knob[DR_N_KNOBS], dr__observatio
     o->sudden = is_sudden(c, o);
     if (!o->sudden || !c->alarm_ns)
         c->alarm_ns = o->sudden ? o->time_ns : 0;
-    return o->sudden && (double)(o->time_ns - c->alarm_ns) * 1e-9 >= ALARM;
+    bool reweighed = memcmp(&c->last_weights, &c->use.weights, sizeof c->last_weights) != 0;
+    return reweighed || (o->sudden && (double)(o->time_ns - c->alarm_ns) * 1e-9 >= ALARM);
 }
 
 static void take_tick(dr__control *c, const dr__tick *tick)
@@ -168,6 +169,7 @@ static void remember(dr__control *c, const dr__observation *o, const dr_decision
     c->more_workers = d->after[DR_KNOB_WORKERS] - d->before[DR_KNOB_WORKERS];
     c->last_foreign = o->foreign_cpus;
     c->last_quota = o->quota_cpus;
+    c->last_weights = c->use.weights;
     if (o->demand > 0)
         c->last_demand = o->demand;
     c->alarm_ns = 0;

@@ -30,6 +30,7 @@ typedef struct dr__control {
     uint64_t alarm_ns;                            /* since when the newest ticks differ; 0: they do not */
     double more_workers;                          /* by the last decision */
     double last_foreign, last_quota, last_demand; /* at the last decision, to notice a sudden change */
+    dr_weights last_weights;
 } dr__control;
 
 dr_status dr__control_init(dr__control *c, const dr__policy_choice *policy, const dr__terms_of_use *use, int period_ms,

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -37,7 +38,7 @@ struct dr_controller {
     pthread_mutex_t lock; /* for what follows */
     bool held, paused;
     uint32_t pinned;
-    dr_weights weights;
+    dr_weights_schedule schedule;
     dr_decision kept[N_KEPT];
     uint64_t n_kept; /* ever put in */
     bool last_tells; /* the newest stays */
@@ -54,6 +55,16 @@ static uint32_t refused_now(const dr_controller *p)
     return bits;
 }
 
+/* Local time. */
+static double second_of_day(void)
+{
+    struct timespec now;
+    struct tm local;
+    clock_gettime(CLOCK_REALTIME, &now);
+    localtime_r(&now.tv_sec, &local);
+    return 3600 * local.tm_hour + 60 * local.tm_min + local.tm_sec + (double)now.tv_nsec * 1e-9;
+}
+
 /* What others said since the last tick. */
 static void take_over(dr_controller *p, bool *held, bool *paused)
 {
@@ -61,7 +72,8 @@ static void take_over(dr_controller *p, bool *held, bool *paused)
     *held = p->held;
     *paused = p->paused;
     p->control.use.pinned = p->pinned | refused_now(p);
-    p->control.use.weights = p->weights;
+    dr__terms_of_use *use = &p->control.use;
+    use->next_weights_in = dr_weights_at(&p->schedule, second_of_day(), &use->weights, &use->next_weights);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -166,6 +178,15 @@ void dr_controller_defaults(dr_controller_options *options)
     dr_weights_parse("step", &options->weights, NULL);
 }
 
+static dr_status check_weights(const dr_weights *w, dr_error *err)
+{
+    for (int i = 0; i < DR_N_TERMS; i++)
+        if (!(w->of[i] >= 0) || isinf(w->of[i]))
+            return dr__fail(err, DR_ERR_ARG, "controller: the weight of %s must be a number from 0, got %g",
+                            dr__term_name(i), w->of[i]);
+    return DR_OK;
+}
+
 static dr_status check_options(const dr_controller_options *o, dr_error *err)
 {
     if (o->size != sizeof *o)
@@ -177,10 +198,14 @@ static dr_status check_options(const dr_controller_options *o, dr_error *err)
                         MAX_PERIOD_MS, o->period_ms);
     if (!(o->cpu_limit >= 0) || isinf(o->cpu_limit))
         return dr__fail(err, DR_ERR_ARG, "controller: cpu_limit must be a number from 0, got %g", o->cpu_limit);
-    for (int i = 0; i < DR_N_TERMS; i++)
-        if (!(o->weights.of[i] >= 0) || isinf(o->weights.of[i]))
-            return dr__fail(err, DR_ERR_ARG, "controller: the weight of %s must be a number from 0, got %g",
-                            dr__term_name(i), o->weights.of[i]);
+    if (!o->schedule)
+        return check_weights(&o->weights, err);
+    DR_TRY(check_weights(&o->schedule->otherwise, err));
+    if (o->schedule->n_spans < 0 || o->schedule->n_spans > DR_MAX_SPANS)
+        return dr__fail(err, DR_ERR_ARG, "controller: schedule->n_spans must be 0 to %d, got %d", DR_MAX_SPANS,
+                        o->schedule->n_spans);
+    for (int i = 0; i < o->schedule->n_spans; i++)
+        DR_TRY(check_weights(&o->schedule->spans[i].weights, err));
     return DR_OK;
 }
 
@@ -212,7 +237,7 @@ static dr__terms_of_use terms_of_use(const dr_controller_options *o, const dr_pl
         .cpu_limit = o->cpu_limit,
         .memory_limit = (double)o->memory_limit,
         .memory_granted = o->memory_granted,
-        .weights = o->weights,
+        .weights = o->schedule ? o->schedule->otherwise : o->weights,
     };
     if (limits.local_world > 1)
         use.cpu_share = limits.cpus / limits.local_world;
@@ -261,7 +286,10 @@ dr_status dr_controller_open(dr_monitor *monitor, const dr_controller_options *o
     p->trace = o->trace;
     p->live = o->live;
     p->pinned = o->pinned;
-    p->weights = o->weights;
+    if (o->schedule)
+        p->schedule = *o->schedule;
+    else
+        p->schedule.otherwise = o->weights;
     dr_status status = start(p, o, err);
     if (status == DR_OK)
         *out = p;
@@ -309,7 +337,7 @@ dr_status dr_controller_pin(dr_controller *p, int knob, bool pinned, dr_error *e
 void dr_controller_set_weights(dr_controller *p, const dr_weights *weights)
 {
     pthread_mutex_lock(&p->lock);
-    p->weights = *weights;
+    p->schedule = (dr_weights_schedule){ .otherwise = *weights };
     pthread_mutex_unlock(&p->lock);
 }
 

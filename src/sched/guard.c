@@ -137,8 +137,8 @@ static bool is_our_own(const dr__guard *g, const dr__observation *o)
 /* The conditions are those under which the change was made. */
 static bool is_comparable(const dr__guard *g, const dr__observation *o)
 {
-    return o->batches >= MIN_BATCHES && g->batches_before >= MIN_BATCHES &&
-           fabs(o->demand - g->demand_before) < SAME * g->demand_before &&
+    return memcmp(&g->weights_before, &o->use.weights, sizeof g->weights_before) == 0 && o->batches >= MIN_BATCHES &&
+           g->batches_before >= MIN_BATCHES && fabs(o->demand - g->demand_before) < SAME * g->demand_before &&
            (is_our_own(g, o) || fabs(o->foreign_cpus - g->foreign_before) < SAME * o->machine_cpus);
 }
 
@@ -194,6 +194,7 @@ void dr__guard_turned(dr__guard *g, const dr__observation *o, const double after
     g->changed_ns = o->time_ns;
     g->settles_ns = (uint64_t)((SETTLED + lag_of(o, g->changed)) * SECONDS);
     g->reward_before = reward;
+    g->weights_before = o->use.weights;
     g->demand_before = o->demand;
     g->batches_before = o->batches;
     g->foreign_before = o->foreign_cpus;

@@ -38,6 +38,7 @@ typedef struct dr__guard {
     uint64_t changed_ns, settles_ns; /* when; how long it takes until it can be judged */
     bool on_trial;                   /* to be judged by the reward after it */
     double before[DR_N_KNOBS];
+    dr_weights weights_before;
     double reward_before, demand_before, foreign_before, batches_before;
 
     /* the watchdog */

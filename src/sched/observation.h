@@ -20,7 +20,8 @@ typedef struct dr__terms_of_use {
     double cpu_share;     /* what is fair among processes that share the machine; 0: all */
     double memory_limit;  /* bytes; 0: what the flow says */
     bool memory_granted;  /* the limit is the user's: batches may fill it */
-    dr_weights weights;
+    dr_weights weights, next_weights;
+    double next_weights_in; /* seconds until they change to next_weights; 0: no change is known */
 } dr__terms_of_use;
 
 typedef struct dr__tick {

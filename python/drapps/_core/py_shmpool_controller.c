@@ -101,15 +101,15 @@ PyObject *core_parse_weights(PyObject *module, PyObject *args)
 #undef ROW
     };
     const char *text;
-    dr_weights weights;
+    dr_weights_schedule weights;
     dr_error err = { 0 };
     if (!PyArg_ParseTuple(args, "s:parse_weights", &text))
         return NULL;
-    if (dr_weights_parse(text, &weights, &err) != DR_OK)
+    if (dr_weights_schedule_parse(text, &weights, &err) != DR_OK)
         return raise_status(PyModule_GetState(module), DR_ERR_ARG, &err);
     PyObject *dict = PyDict_New();
     for (int i = 0; dict && i < DR_N_TERMS; i++) {
-        PyObject *value = PyFloat_FromDouble(weights.of[i]);
+        PyObject *value = PyFloat_FromDouble(weights.otherwise.of[i]);
         if (!value || PyDict_SetItemString(dict, names[i], value) < 0)
             Py_CLEAR(dict);
         Py_XDECREF(value);

@@ -97,6 +97,22 @@ static void cooldown_grows(void **state)
     assert_true(limited(&g, &o, DR_KNOB_WORKERS, 7) == 7);
 }
 
+/* A reward that fell because the weights changed says nothing about the knobs. */
+static void other_weights_judge_no_change(void **state)
+{
+    (void)state;
+    for (int changed = 0; changed < 2; changed++) {
+        dr__guard g = { 0 };
+        dr__observation o = ordinary(10);
+        double after[DR_N_KNOBS] = { [DR_KNOB_WORKERS] = 12 };
+        dr__guard_turned(&g, &o, after, 1u << DR_KNOB_WORKERS, 1, true);
+        o = ordinary(12);
+        o.use.weights.of[DR_TERM_ENERGY] += changed;
+        dr__proposal w = as_it_stands(&o);
+        assert_true(dr__guard_judge(&g, &o, 0.5, &w) == !changed);
+    }
+}
+
 /* The first whole second after a turn at 1 s in which the knob may be turned again, with so many batches in flight and
  * 10 a second delivered. */
 static int may_turn_again(int knob, double open)
@@ -334,6 +350,7 @@ int main(void)
         cmocka_unit_test(masks),
         cmocka_unit_test(steps_are_bounded),
         cmocka_unit_test(cooldown_grows),
+        cmocka_unit_test(other_weights_judge_no_change),
         cmocka_unit_test(a_knob_rests_for_its_lag),
         cmocka_unit_test(a_trial_lasts_for_the_lag),
         cmocka_unit_test(worse_is_taken_back),
