@@ -305,7 +305,7 @@ DR_API double dr_decision_reward(const dr_decision *d);
 enum { DR_MAX_POLICY = 512 };
 
 /**
- * Get the table of policies: "fixed", "rules", "climb", "stages", "analytic".
+ * Get the table of policies: "fixed", "rules", "climb", "stages", "analytic", "mpc".
  *
  * @return A static JSON text: [{"name", "doc", "params": [{"name", "least", "most", "default", "doc"}, ...]}, ...].
  *         Never NULL.

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "sched/prefetch_cover.h"
 #include "sched/reward.h"
 #include "sched/tables.h"
 
@@ -253,7 +254,7 @@ bool dr__control_step(dr__control *c, const dr_snapshot *snapshot, const double 
 static bool fill_up(dr__control *c, const dr__tick *tick, const dr__observation *o, dr_decision *out)
 {
     dr__proposal proposal;
-    double room = dr__pause_room(o), now = o->knob[DR_KNOB_PREFETCH];
+    double room = o->use.works_ahead ? dr__cover_room(o) : 0, now = o->knob[DR_KNOB_PREFETCH];
     begin_proposal(o, &proposal);
     if (c->n_decisions == 0 || c->policy.def == &dr__policy_fixed || !dr__may_turn(o, DR_KNOB_PREFETCH) ||
         tick->time_ns < c->guard.memory_ban_ns || room <= now)

@@ -7,8 +7,6 @@
 
 static const double SILENT = 0.15, LONG = 1;          /* seconds, and */
 static const double SILENT_STEPS = 4, LONG_STEPS = 8; /* mean steps: a consumer that is silent, or was for long */
-static const double GRANTED_PART = 0.7, PART = 0.35;  /* of the memory limit, for batches made meanwhile */
-static const double NEARLY_FULL = 0.75;               /* of the machine's memory */
 static const double SHRINK = 0.125; /* batches of the surplus for each that is taken: workers go on while it lasts */
 
 static bool is_long(const dr__pause *p, double seconds)
@@ -37,15 +35,6 @@ bool dr__pause_note(dr__pause *p, const dr__tick *t)
     if (is_over)
         p->lasted = seconds;
     return is_over;
-}
-
-double dr__pause_room(const dr__observation *o)
-{
-    double each = o->flow[DR_FLOW_BATCH_BYTES], now = o->knob[DR_KNOB_PREFETCH];
-    double part = o->use.memory_granted ? GRANTED_PART : PART;
-    if (!o->use.works_ahead || !(each > 0) || !(o->memory_limit > 0) || o->level[DR_SENSOR_MEM_USED] > NEARLY_FULL)
-        return now;
-    return DR_MAX(DR_MIN(floor(part * o->memory_limit / each), o->use.most[DR_KNOB_PREFETCH]), now);
 }
 
 void dr__pause_without(dr__pause *p, const dr__terms_of_use *use, double knob[DR_N_KNOBS])

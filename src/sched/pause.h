@@ -29,9 +29,6 @@ typedef struct dr__pause {
 /* Notes a tick.  True: with it a pause ended of which nobody had told. */
 bool dr__pause_note(dr__pause *p, const dr__tick *tick);
 
-/* Batches that memory allows to be made ahead in a pause; at least those of the prefetch window. */
-double dr__pause_room(const dr__observation *o);
-
 /* Of the knobs as they are: those without the surplus. */
 void dr__pause_without(dr__pause *p, const dr__terms_of_use *use, double knob[DR_N_KNOBS]);
 

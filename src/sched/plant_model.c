@@ -7,10 +7,9 @@
 #include "sched/reward.h"
 
 static const double PER_THREAD =
-    0.002;                            /* of the reward: what as many idle threads as CPUs cost in memory and wakeups */
-static const double CROWDING = 0.02;  /* for as many threads that want a CPU as there are, beyond those */
-static const double SHORT = 0.3;      /* of what samples are worth: for a capacity that is short of the margin */
-static const double REST_POWER = 0.2; /* of a busy machine's, as in the monitor's model */
+    0.002;                           /* of the reward: what as many idle threads as CPUs cost in memory and wakeups */
+static const double CROWDING = 0.02; /* for as many threads that want a CPU as there are, beyond those */
+static const double SHORT = 0.3;     /* of what samples are worth: for a capacity that is short of the margin */
 
 enum { ROUNDS = 8 };
 
@@ -96,7 +95,7 @@ double dr__plant_reward(const dr__plant_model *m, const dr_weights *weights, dou
         [DR_TERM_THROUGHPUT] = rate / DR_MIN(m->demand, m->cpus / m->cpu),
         [DR_TERM_LATENCY] = DR_MIN(m->batch_samples / DR_MAX(capacity, 1e-9), 1),
         [DR_TERM_BALANCE] = balance(m, load),
-        [DR_TERM_ENERGY] = !m->has_power ? 0 : REST_POWER + (1 - REST_POWER) * load,
+        [DR_TERM_ENERGY] = !m->has_power ? 0 : DR__REST_POWER + DR__LOAD_POWER * load,
         [DR_TERM_IDLE] = 1 - rate / m->demand,
         [DR_TERM_HOST] = rate * m->cpu / m->cpus,
     };

@@ -23,6 +23,10 @@ typedef struct dr__plant_model {
     double levels[3]; /* use of memory, storage and accelerator, for the balance; below 0: absent */
 } dr__plant_model;
 
+/* Power as in the monitor's model: of a machine at rest, and more by its load, as parts of a busy one's. */
+#define DR__REST_POWER 0.2
+#define DR__LOAD_POWER (1 - DR__REST_POWER)
+
 /* CPUs that the workers would get. */
 double dr__plant_cpus(const dr__plant_model *m, double workers);
 

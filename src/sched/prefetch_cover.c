@@ -9,6 +9,7 @@
 
 static const double NEARLY_FULL = 0.75;                      /* of memory */
 static const double HELPED = 0.6;                            /* of the waiting before: cover that leaves less did */
+static const double GRANTED_PART = 0.7, PART = 0.35;         /* of the memory limit, for a while */
 enum { CALM = 10, FIRST_MEMORY = 60, LONGEST_MEMORY = 960 }; /* decisions */
 enum { TRIES = 2, LOOKS = 20 };                              /* at more cover, decisions then, before it is judged */
 
@@ -141,4 +142,13 @@ double dr__cover_granted(const dr__observation *o, double share)
     if (o->level[DR_SENSOR_MEM_USED] > NEARLY_FULL)
         most = DR_MIN(most, o->knob[DR_KNOB_PREFETCH]);
     return DR_MIN(floor(share * o->memory_limit / each), most);
+}
+
+double dr__cover_room(const dr__observation *o)
+{
+    double each = o->flow[DR_FLOW_BATCH_BYTES], now = o->knob[DR_KNOB_PREFETCH];
+    double part = o->use.memory_granted ? GRANTED_PART : PART;
+    if (!(each > 0) || !(o->memory_limit > 0) || o->level[DR_SENSOR_MEM_USED] > NEARLY_FULL)
+        return now;
+    return DR_MAX(DR_MIN(floor(part * o->memory_limit / each), o->use.most[DR_KNOB_PREFETCH]), now);
 }

@@ -34,4 +34,8 @@ double dr__cover_batches(const dr__cover *s, const dr__costs *costs, const dr__o
  * count. */
 double dr__cover_granted(const dr__observation *o, double share);
 
+/* Batches that memory allows to be made ahead for a while: more of a limit that the user gave.  At least those of the
+ * prefetch window. */
+double dr__cover_room(const dr__observation *o);
+
 #endif
