@@ -419,6 +419,19 @@ DR_API dr_status dr_loader_set(dr_loader *loader, const char *knob, double value
 DR_API dr_status dr_loader_get(dr_loader *loader, const char *knob, double *value, dr_error *err);
 
 /**
+ * Change what the policy aims for while the loader runs: a spot price, a shared machine.
+ *
+ * @param loader  The loader.
+ * @param weights As in dr_loader_options; NULL: "step".
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG: they cannot be parsed, and nothing has changed; DR_ERR_FORKED.
+ *
+ * @note May be called from any thread.
+ */
+DR_API dr_status dr_loader_set_weights(dr_loader *loader, const char *weights, dr_error *err);
+
+/**
  * Tell the loader that the consumer does something else for a while: an evaluation, a checkpoint.  Until
  * dr_loader_resume the policy decides nothing and does not take the silence for a slow consumer; batches are made ahead
  * as far as memory allows (dr_controller_pause in drapps/sched.h).  Batches may still be taken.  Pauses nest.

@@ -439,6 +439,14 @@ DR_API dr_status dr_controller_pin(dr_controller *controller, int knob, bool pin
 DR_API void dr_controller_set_weights(dr_controller *controller, const dr_weights *weights);
 
 /**
+ * The same with weights that change with the time of day.
+ *
+ * @param controller The controller.
+ * @param schedule   The weights; copied.
+ */
+DR_API void dr_controller_set_schedule(dr_controller *controller, const dr_weights_schedule *schedule);
+
+/**
  * Write the state of the policy to a file, with which a later run can start (`load=PATH`).
  *
  * @param controller The controller.

@@ -137,6 +137,17 @@ DR_API void dr_shmpool_controller_watch(dr_shmpool_controller *controller, int p
 DR_API void dr_shmpool_controller_hold(dr_shmpool_controller *controller, bool held);
 
 /**
+ * Change the weights.
+ *
+ * @param weights As dr_weights_schedule_parse reads them; NULL: "step".
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG: they cannot be parsed, and nothing has changed; DR_ERR_FORKED.
+ */
+DR_API dr_status dr_shmpool_controller_set_weights(dr_shmpool_controller *controller, const char *weights,
+                                                   dr_error *err);
+
+/**
  * Tell the controller that the consumer pauses, or goes on (dr_controller_pause).  What is posted is made meanwhile.
  *
  * @param paused Whether it pauses.

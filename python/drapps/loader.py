@@ -20,7 +20,7 @@ from drapps.counted import counted
 from drapps.passes import pass_state as state_checks
 from drapps.passes.bad_samples import BadList
 from drapps.passes.cursor import wait_range
-from drapps.sched import check_knob
+from drapps.sched import check_knob, weights_text
 from drapps.trace import warn_if_broken, warn_if_renamed
 
 GIVEN_UP = "iterator invalidated: the loader was closed, restored or iterated again"
@@ -458,6 +458,13 @@ class Loader(LoaderBase):
 
     def _set_paused(self, paused):
         self._core.pause(paused)
+
+    def set_weights(self, weights):
+        """Change what the policy aims for while the loader runs; weights: as for the loader, None: "step".
+
+        >>> loader.set_weights({"energy": 0.4})
+        """
+        self._core.set_weights(weights_text(weights))
 
     def get(self, knob):
         """Return the value of a knob; of a closed loader, its last value."""

@@ -437,6 +437,11 @@ class PythonLoader(LoaderBase):
         self._attach_controller()
         return self._tuning.pause()
 
+    def set_weights(self, weights):
+        """Change what the policy aims for while the loader runs; weights: as for the loader, None: "step"."""
+        self._attach_controller()
+        self._tuning.set_weights(weights)
+
     def get(self, knob):
         """Return the value of a knob; of "workers", the running processes, or the setting if no pool runs."""
         if knob not in KNOBS:

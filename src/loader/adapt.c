@@ -136,6 +136,19 @@ static void report_to_monitor(void *user, dr__pipeline_facts *out)
     dr__facts_fill(&l->adapt.facts, out);
 }
 
+dr_status dr_loader_set_weights(dr_loader *l, const char *weights, dr_error *err)
+{
+    dr_weights_schedule schedule;
+    DR_TRY(dr__loader_check(l, err));
+    DR_TRY(dr_weights_schedule_parse(weights, &schedule, err));
+    pthread_mutex_lock(&l->lock);
+    l->adapt.weights = schedule;
+    if (l->adapt.controller)
+        dr_controller_set_schedule(l->adapt.controller, &schedule);
+    pthread_mutex_unlock(&l->lock);
+    return DR_OK;
+}
+
 dr_status dr_loader_pause(dr_loader *l, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));

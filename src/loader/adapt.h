@@ -19,9 +19,8 @@ typedef struct dr__adapt {
     /* fixed when the loader is opened */
     const char *policy;              /* name of the policy; static */
     char policy_text[DR_MAX_POLICY]; /* with its parameters */
-    dr_weights_schedule weights;
-    dr_monitor *user_monitor; /* a reference; NULL: the monitor that the loaders of the process share */
-    double cpu_limit;         /* 0: the controller finds it out */
+    dr_monitor *user_monitor;        /* a reference; NULL: the monitor that the loaders of the process share */
+    double cpu_limit;                /* 0: the controller finds it out */
     uint64_t memory_limit;
     double most_workers;
     double least_prefetch; /* 0: any */
@@ -32,6 +31,7 @@ typedef struct dr__adapt {
     uint32_t pinned;            /* bit (1 << dr_knob): set by the user */
 
     /* the loader's lock */
+    dr_weights_schedule weights;
     uint64_t first_epoch_ns; /* when the first epoch began; 0: not yet */
     bool start_tried;
     char why[160]; /* why there is no controller; "" */

@@ -199,6 +199,19 @@ void dr_shmpool_controller_hold(dr_shmpool_controller *p, bool held)
     pthread_mutex_unlock(&p->plant.lock);
 }
 
+dr_status dr_shmpool_controller_set_weights(dr_shmpool_controller *p, const char *weights, dr_error *err)
+{
+    dr_weights_schedule schedule;
+    if (!is_ours(p))
+        return dr__fail(err, DR_ERR_FORKED, "these workers belong to the parent process");
+    DR_TRY(dr_weights_schedule_parse(weights, &schedule, err));
+    pthread_mutex_lock(&p->plant.lock);
+    if (p->controller)
+        dr_controller_set_schedule(p->controller, &schedule);
+    pthread_mutex_unlock(&p->plant.lock);
+    return DR_OK;
+}
+
 void dr_shmpool_controller_pause(dr_shmpool_controller *p, bool paused)
 {
     if (!is_ours(p))

@@ -341,6 +341,13 @@ void dr_controller_set_weights(dr_controller *p, const dr_weights *weights)
     pthread_mutex_unlock(&p->lock);
 }
 
+void dr_controller_set_schedule(dr_controller *p, const dr_weights_schedule *schedule)
+{
+    pthread_mutex_lock(&p->lock);
+    p->schedule = *schedule;
+    pthread_mutex_unlock(&p->lock);
+}
+
 dr_status dr_controller_save_policy(dr_controller *p, const char *path, dr_error *err)
 {
     const dr__policy_def *def = p->control.policy.def;

@@ -87,3 +87,36 @@ def test_chains_with_python_functions_pause(pipe):
 
 def bytes_of(sample):
     return sample
+
+
+# --- weights while it runs ---
+
+
+def weights_seen(loader, step):
+    found = loader.decisions()
+    until(lambda: loader.decisions() and loader.decisions()[-1].number > (found[-1].number if found else 0), step)
+    return loader.decisions()[-1].weights["energy"]
+
+
+@pytest.mark.parametrize("chain", [False, True])
+def test_weights_change_while_it_runs(pipe, chain):
+    with drapps.Monitor(interval=0.02) as monitor:
+        stages, settings = (pipe.map(bytes_of), {"workers": 1}) if chain else (pipe, {})
+        settings |= {"resource_monitor": monitor, "weights": {"energy": 0.2}}
+        loader = stages.loader(batch_size=4, output="numpy", **settings)
+        batches = endless(loader)
+        assert weights_seen(loader, lambda: (next(batches), time.sleep(0.002))) == 0.2
+        loader.set_weights({"energy": 0.3, "00:00-24:00": {"energy": 0.7}})
+        until(lambda: weights_seen(loader, lambda: (next(batches), time.sleep(0.002))) == 0.7)
+        with pytest.raises(drapps.ArgumentError, match="speed"):
+            loader.set_weights("speed=1")
+        loader.set_weights(None)
+        until(lambda: weights_seen(loader, lambda: (next(batches), time.sleep(0.002))) == 0)
+        loader.close()
+
+
+def test_wrong_spans_are_named(pipe):
+    with pytest.raises(drapps.ArgumentError, match="25:00-06:00"):
+        pipe.loader(weights={"25:00-06:00": {"energy": 1}})
+    with pytest.raises(drapps.ArgumentError, match="energy must be a non-negative number"):
+        pipe.loader(weights={"22:00-06:00": {"energy": "dear"}})

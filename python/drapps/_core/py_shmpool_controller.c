@@ -180,6 +180,16 @@ static PyObject *hold(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *set_weights(PyObject *self, PyObject *args)
+{
+    const char *weights;
+    dr_error err = { 0 };
+    if (!PyArg_ParseTuple(args, "O&:set_weights", text_or_none, &weights))
+        return NULL;
+    dr_status status = dr_shmpool_controller_set_weights(controller_of(self), weights, &err);
+    return status == DR_OK ? Py_NewRef(Py_None) : raise_status(state_of(self), status, &err);
+}
+
 static PyObject *pause_controller(PyObject *self, PyObject *args)
 {
     int paused;
@@ -227,6 +237,7 @@ static PyMethodDef methods[] = {
     { "set", set, METH_VARARGS, "set(knob, value): the user's, from then on" },
     { "watch", watch, METH_VARARGS, "watch(pid): counts as own" },
     { "hold", hold, METH_VARARGS, "hold(held): no pass runs" },
+    { "set_weights", set_weights, METH_VARARGS, "set_weights(text): what the policy aims for from then on" },
     { "pause", pause_controller, METH_VARARGS, "pause(paused): the consumer does something else" },
     { "decisions", decisions, METH_VARARGS, "decisions(after=0): as tuples" },
     { "stop", stop, METH_NOARGS, "Nothing is turned any more." },

@@ -109,6 +109,13 @@ class Tuning:
                 self._tell_paused(False)
             self._pauses -= 1
 
+    def set_weights(self, weights):
+        """Set the weights, of what runs and of later passes."""
+        self.weights = weights_text(weights)
+        if self._running is not None:
+            with suppress(_core.StateError):  # it was closed
+                self._running.set_weights(self.weights)
+
     def _tell_paused(self, paused):
         if self._pauses and self._running is not None:
             with suppress(_core.StateError):  # it was closed
@@ -189,6 +196,10 @@ class Controller:
     def set(self, knob, value):
         """Set a knob for the user: no policy changes it any more."""
         self._core.set(knob, value)
+
+    def set_weights(self, weights):
+        """Set the weights, as text for the library."""
+        self._core.set_weights(weights)
 
     def _set_paused(self, paused):
         """Say that the consumer does something else for a while, or goes on."""

@@ -462,6 +462,14 @@ class DataLoader(data.DataLoader[_T_co]):
         """
         return self._tuning.pause()
 
+    def set_weights(self, weights):
+        """Changes what the policy aims for, in the pass that runs and in later ones; weights: as for the loader, None:
+        "step".
+
+        >>> loader.set_weights({"energy": 0.4})
+        """
+        self._tuning.set_weights(weights)
+
     def _check_has(self, knob, value):
         """Raises where a pass that begins now would not have that knob, or not that value of it."""
         may_get_workers = knob == "workers" and self.num_workers.decided
