@@ -234,12 +234,15 @@ bool dr__control_step(dr__control *c, const dr_snapshot *snapshot, const double 
     if (!due)
         dr__window_observe(&c->window, &c->use, knob, &o);
     measure_reward(c, &o);
+    o.knob[DR_KNOB_PREFETCH] += floor(c->pause.surplus); /* the watchdog takes that, too */
     begin_proposal(&o, &proposal);
     if (c->policy.def != &dr__policy_fixed && dr__guard_watch(&c->guard, &tick, &o, &proposal)) {
         fill_decision(c, &o, &proposal, out);
         out->guarded = true;
+        c->pause.surplus = 0;
         dr__guard_turned(&c->guard, &o, out->after, out->changed, 0, false);
     } else if (due) {
+        o.knob[DR_KNOB_PREFETCH] = knob[DR_KNOB_PREFETCH];
         decide(c, &o, out);
     } else {
         return false;

@@ -149,6 +149,25 @@ static void memory_is_watched_in_a_pause(void **state)
     dr__control_free(&control);
 }
 
+/* Also of what is left of a surplus, the watchdog takes all. */
+static void memory_is_watched_after_a_pause(void **state)
+{
+    (void)state;
+    fluid f = busy_plant(7);
+    dr__control control = begin(&f, "analytic");
+    diary l = { .n = 0 };
+    fluid_run(&f, &control, 5, NULL, NULL);
+    away(&f, &control, 5, true, &l);
+    fluid_run(&f, &control, 0.1, NULL, NULL);
+    assert_true(f.knob[DR_KNOB_PREFETCH] == 64);
+    f.mem_level = 0.95;
+    fluid_run(&f, &control, 0.1, note, &l);
+    assert_true(f.knob[DR_KNOB_PREFETCH] == 2 && l.last.before[DR_KNOB_PREFETCH] == 64);
+    fluid_run(&f, &control, 3, note, &l);
+    assert_true(f.knob[DR_KNOB_PREFETCH] == 2);
+    dr__control_free(&control);
+}
+
 /* A prefetch of the user is left alone, and so is everything under `fixed`. */
 static void what_nobody_may_turn_stays(void **state)
 {
@@ -186,9 +205,13 @@ static void told_afterwards(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pauses_are_no_slow_consumer), cmocka_unit_test(a_slower_pace_is_no_pause),
-        cmocka_unit_test(batches_are_made_meanwhile),  cmocka_unit_test(memory_is_watched_in_a_pause),
-        cmocka_unit_test(what_nobody_may_turn_stays),  cmocka_unit_test(told_afterwards),
+        cmocka_unit_test(pauses_are_no_slow_consumer),
+        cmocka_unit_test(a_slower_pace_is_no_pause),
+        cmocka_unit_test(batches_are_made_meanwhile),
+        cmocka_unit_test(memory_is_watched_in_a_pause),
+        cmocka_unit_test(memory_is_watched_after_a_pause),
+        cmocka_unit_test(what_nobody_may_turn_stays),
+        cmocka_unit_test(told_afterwards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
