@@ -66,7 +66,7 @@ static void policies(void **state)
     assert_ok(dr__policy_choose(NULL, &p, &err));
     assert_string_equal(p.def->name, "analytic");
     assert_fails(dr__policy_choose("best", &p, &err), DR_ERR_ARG,
-                 "policy must be one of fixed, rules, climb, stages, analytic, off, got 'best'");
+                 "policy must be one of fixed, rules, climb, stages, analytic, mpc, off, got 'best'");
     setenv("DRAPPS_POLICY", "off", 1);
     assert_ok(dr__policy_choose("analytic", &p, &err));
     assert_string_equal(p.def->name, "fixed");
