@@ -123,7 +123,7 @@ typedef struct dr_loader_options {
     const char *policy;           /* sets the knobs while the loader runs: a name of dr_policies_json; NULL: "analytic";
                                      "fixed": none.  Values that the user sets (workers, prefetch, dr_loader_set) stay.
                                      Not in reference mode or with workers = 0.  Overridden by DRAPPS_POLICY */
-    const char *weights;          /* what the policy aims for, as dr_weights_parse reads it; NULL: "step" */
+    const char *weights;          /* what the policy aims for, as dr_weights_schedule_parse reads it; NULL: "step" */
     dr_monitor *resource_monitor; /* what the policy reads; the loader keeps a reference.  NULL: one that the loaders of
                                      the process share.  With a root, limits are those of that machine, too */
     bool lanes; /* default true: samples wait in a fast or a slow lane by their predicted cost, so that
@@ -416,6 +416,45 @@ DR_API dr_status dr_loader_set(dr_loader *loader, const char *knob, double value
  * @note May be called from any thread.
  */
 DR_API dr_status dr_loader_get(dr_loader *loader, const char *knob, double *value, dr_error *err);
+
+/**
+ * Change what the policy aims for while the loader runs: a spot price, a shared machine.
+ *
+ * @param loader  The loader.
+ * @param weights As in dr_loader_options; NULL: "step".
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG: they cannot be parsed, and nothing has changed; DR_ERR_FORKED.
+ *
+ * @note May be called from any thread.
+ */
+DR_API dr_status dr_loader_set_weights(dr_loader *loader, const char *weights, dr_error *err);
+
+/**
+ * Tell the loader that the consumer does something else for a while: an evaluation, a checkpoint.  Until
+ * dr_loader_resume the policy decides nothing and does not take the silence for a slow consumer; batches are made ahead
+ * as far as memory allows (dr_controller_pause in drapps/sched.h).  Batches may still be taken.  Pauses nest.
+ *
+ * @param loader The loader.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_FORKED.
+ *
+ * @note May be called from any thread, also while no epoch runs.
+ */
+DR_API dr_status dr_loader_pause(dr_loader *loader, dr_error *err);
+
+/**
+ * End a pause.
+ *
+ * @param loader The loader.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_STATE: the loader is not paused; DR_ERR_FORKED.
+ *
+ * @note May be called from any thread.
+ */
+DR_API dr_status dr_loader_resume(dr_loader *loader, dr_error *err);
 
 /**
  * Copy the newest decisions of the policy, oldest first.  The last 64 are kept.

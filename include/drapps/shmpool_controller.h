@@ -35,7 +35,7 @@ DR_API void dr_shmpool_flow(dr_shmpool *shmpool, double flow[DR_N_FLOWS]);
 typedef struct dr_shmpool_adapt_options {
     size_t size;              /* sizeof(dr_shmpool_adapt_options) */
     const char *policy;       /* a name of dr_policies_json; NULL: "analytic" */
-    const char *weights;      /* as dr_weights_parse reads it; NULL: "step" */
+    const char *weights;      /* as dr_weights_schedule_parse reads it; NULL: "step" */
     const char *name;         /* of the data set, in the live status (live.h); NULL: no live status */
     dr_monitor *monitor;      /* a reference is kept; NULL: the one that the loaders of the process share */
     dr_trace *trace;          /* borrowed until the controller is stopped; NULL: none */
@@ -146,6 +146,24 @@ DR_API void dr_shmpool_controller_watch(dr_shmpool_controller *controller, int p
  * @param held       Whether it is held.
  */
 DR_API void dr_shmpool_controller_hold(dr_shmpool_controller *controller, bool held);
+
+/**
+ * Change the weights.
+ *
+ * @param weights As dr_weights_schedule_parse reads them; NULL: "step".
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG: they cannot be parsed, and nothing has changed; DR_ERR_FORKED.
+ */
+DR_API dr_status dr_shmpool_controller_set_weights(dr_shmpool_controller *controller, const char *weights,
+                                                   dr_error *err);
+
+/**
+ * Tell the controller that the consumer pauses, or goes on (dr_controller_pause).  What is posted is made meanwhile.
+ *
+ * @param paused Whether it pauses.
+ */
+DR_API void dr_shmpool_controller_pause(dr_shmpool_controller *controller, bool paused);
 
 /**
  * Get decisions, also after the controller was stopped.  See dr_controller_decisions.

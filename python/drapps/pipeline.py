@@ -263,7 +263,8 @@ class Pipeline(Selecting):
             functions in the chain: processes; a process that dies is replaced and its samples are made again.
         prefetch: the prefetch window: batches in flight, 1 to 64, as far as memory_limit allows.  None: 2, or for small
             batches enough for 12 samples per worker; with Python functions in the chain 2 per worker.
-        memory_limit: bytes for batches and working memory; None: a quarter of the container's memory.
+        memory_limit: bytes for batches and working memory; the policy may fill seven tenths of the part for batches.
+            None: a quarter of the container's memory, which is not filled.
         cpu_limit: CPUs that the workers may use together, 0.01 to 512; None: this process's share of the container's
             CPUs.
 
@@ -300,7 +301,7 @@ class Pipeline(Selecting):
             changed.  Overridden by the variable DRAPPS_POLICY ("off": no changes).
         weights: the aims of the policy: "step" (default: the consumer never waits, with little CPU), "draadp"
             (throughput, latency, balance, energy), "drapps" (throughput, latency, waiting, balance), or {name: number}
-            or "name=number,..." to change single weights.
+            or "name=number,..." to change single weights.  {"22:00-06:00": {name: number}}: by the time of day.
         resource_monitor: the drapps.Monitor that the policy reads; several loaders may share one.  None: one that all
             loaders of the process share.
         lanes: samples that are predicted to be slow never occupy all workers.

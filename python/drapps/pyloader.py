@@ -429,6 +429,19 @@ class PythonLoader(LoaderBase):
             if self._pool.controller is not None:
                 self._pool.controller.set("prefetch", value)
 
+    def pause(self):
+        """Say that what runs inside the `with` block is no training: an evaluation, a checkpoint.
+
+        The policy decides nothing meanwhile and does not take the silence for a slow consumer.  Pauses nest.
+        """
+        self._attach_controller()
+        return self._tuning.pause()
+
+    def set_weights(self, weights):
+        """Change what the policy aims for while the loader runs; weights: as for the loader, None: "step"."""
+        self._attach_controller()
+        self._tuning.set_weights(weights)
+
     def get(self, knob):
         """Return the value of a knob; of "workers", the running processes, or the setting if no pool runs."""
         if knob not in KNOBS:

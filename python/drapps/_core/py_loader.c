@@ -587,6 +587,40 @@ static PyObject *decisions(PyObject *self, PyObject *args)
     return list;
 }
 
+static PyObject *set_weights(PyObject *self, PyObject *args)
+{
+    const char *weights;
+    if (!PyArg_ParseTuple(args, "O&:set_weights", text_or_none, &weights))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_error err = { 0 };
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_loader_set_weights(loader, weights, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *pause_loader(PyObject *self, PyObject *args)
+{
+    int paused;
+    if (!PyArg_ParseTuple(args, "p:pause", &paused))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_error err = { 0 };
+    dr_status status = paused ? dr_loader_pause(loader, &err) : dr_loader_resume(loader, &err);
+    leave(self);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    Py_RETURN_NONE;
+}
+
 static PyObject *set(PyObject *self, PyObject *args)
 {
     const char *knob;
@@ -655,6 +689,8 @@ static PyMethodDef methods[] = {
     { "note", note, METH_VARARGS, "note(json): writes an event into the trace, where there is one." },
     { "set", set, METH_VARARGS, "set(knob, value): changes a setting while it runs." },
     { "get", get, METH_VARARGS, "get(knob): the value of a setting." },
+    { "set_weights", set_weights, METH_VARARGS, "set_weights(text): what the policy aims for from then on." },
+    { "pause", pause_loader, METH_VARARGS, "pause(paused): the consumer does something else, or goes on." },
     { "close", close_loader, METH_NOARGS, "Stops and frees; batches that are held stay valid." },
     { 0 },
 };

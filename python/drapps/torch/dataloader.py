@@ -476,6 +476,25 @@ class DataLoader(data.DataLoader[_T_co]):
             self.num_workers = value
         self._tuning.pin(knob, value)
 
+    def pause(self):
+        """What runs inside the `with` block is no training: an evaluation, a checkpoint.
+
+        The policy decides nothing meanwhile and does not take the silence for a slow consumer; what was asked of the
+        workers before is made.  Afterwards all settings are what they were.  Pauses nest.
+
+        >>> with loader.pause():
+        ...     accuracy = 0.5  # evaluate, save a checkpoint
+        """
+        return self._tuning.pause()
+
+    def set_weights(self, weights):
+        """Changes what the policy aims for, in the pass that runs and in later ones; weights: as for the loader, None:
+        "step".
+
+        >>> loader.set_weights({"energy": 0.4})
+        """
+        self._tuning.set_weights(weights)
+
     def _check_has(self, knob, value):
         """Raises where a pass that begins now would not have that knob, or not that value of it."""
         may_get_workers = knob == "workers" and self.num_workers.decided
