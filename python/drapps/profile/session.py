@@ -346,7 +346,7 @@ class Session:
 
     def _try(self, probe):
         facts = self.facts
-        facts.files = probe.files
+        facts.files, facts.remote = probe.files, probe.remote
         costs, usual = alone(probe, self._plan.probe)
         for name, value in costs.items():
             setattr(facts, name, value)
