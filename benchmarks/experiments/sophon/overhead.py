@@ -51,10 +51,12 @@ def main(rest, make):
 def tables(result):
     """[(title, head, rows)] for people."""
     rounds, rows = result["rounds"], []
-    learnt = sum(one["auto"]["phase"] == LEARNING and not one["auto"]["prepared"] for one in rounds)
+    learnt = [one for one in rounds if one["auto"]["phase"] == LEARNING and not one["auto"]["prepared"]]
+    if len(learnt) < 2:
+        yield f"{len(learnt)} of {len(rounds)} epochs learnt throughout: too few", (), []
+        return
     for name, key in (("time of the epoch", "seconds"), ("CPU time of the client", "cpu_s")):
-        found = equivalence([one["auto"][key] / one["off"][key] for one in rounds], MARGIN)
+        found = equivalence([one["auto"][key] / one["off"][key] for one in learnt], MARGIN)
         rows.append((name, f"{found.ratio - 1:+.2%}", f"{found.low - 1:+.2%} to {found.high - 1:+.2%}"))
-    yield (f"first epoch of {rounds[0]['off']['samples']} samples, auto / off, {len(rounds)} pairs; "
-           f"{learnt} of them learnt throughout and prepared nothing",
-           ("", ("mean", "right"), "90 % interval"), rows)  # fmt: skip
+    yield (f"first epoch of {rounds[0]['off']['samples']} samples, auto / off; {len(learnt)} of {len(rounds)} pairs, those "
+           "that learnt throughout and prepared nothing", ("", ("mean", "right"), "90 % interval"), rows)  # fmt: skip

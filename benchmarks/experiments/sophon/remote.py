@@ -1,7 +1,7 @@
 """Tar shards on nginx over a link with a delay: drapps beside WebDataset and MosaicML Streaming.
 
-All read the same images, shuffled, from the same server over the same link, in rounds that alternate.  Two kinds of work:
-fetching alone, and the usual training transforms.  Of the link's rate counts what came after the first second.
+All read the same images, shuffled, from the same server over the same link, in rounds that alternate.  Two kinds of
+work: fetching alone, and the usual training transforms.  Of the link's rate counts what came after the first second.
 """
 
 import json

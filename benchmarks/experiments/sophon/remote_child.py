@@ -21,7 +21,8 @@ def main():
         pipe = pipe.decode().random_resized_crop(224).random_horizontal_flip()
         pipe = pipe.normalize(mean=drapps.IMAGENET_MEAN, std=drapps.IMAGENET_STD)
     options = {name: case[name] for name in ("ranges", "offload") if name in case}
-    with pipe.loader(batch_size=64, shuffle=True, seed=1, output="raw", outputs=["image", "label"], **options) as loader:
+    options.update(batch_size=64, shuffle=True, seed=1, output="raw", outputs=["image", "label"])
+    with pipe.loader(**options) as loader:
         result = measure(itertools.chain.from_iterable(loader.batches() for _ in itertools.count()), case["seconds"],
                          lambda batch: len(batch.ids))  # fmt: skip
         stats = loader.stats()

@@ -2,8 +2,8 @@
 
     PYTHON remote_peer.py '{"peer": "webdataset", "bench": FOLDER, "url": "http://10.99.0.1:8080", ...}'
 
-bench: the folder of drapps.bench, from which the usual transforms are taken.  ops: whether they run.  "pack": true writes
-the shards of MosaicML Streaming instead.
+bench: the folder of drapps.bench, from which the usual transforms are taken.  ops: whether they run.  "pack": true
+writes the shards of MosaicML Streaming instead.
 """
 
 import importlib

@@ -115,7 +115,7 @@ def measure(name, folder, epochs, times):
     """The counts of one set."""
     pipe = chain(folder)
     after, ranges = forms_after(pipe, epochs), read_in_ranges(folder, epochs)
-    places = {op: 0 for op in after}
+    places = dict.fromkeys(after, 0)
     for sizes in zip(*(column[: len(pipe)] for column in after.values())):
         places[min(after, key=lambda op: sizes[list(after).index(op)])] += 1
     return {
@@ -165,7 +165,7 @@ def tables(result):
         ("images", *(one["images"] for one in sets)),
         ("as stored", *(bytes_text(one["bytes"]) for one in sets)),
         ("crops of each image", *(one["epochs"] for one in sets)),
-        *((f"images that are smallest {place_text(op)}", *(f"{one['smallest'][op] / one['images']:.1%}" for one in sets))
+        *((f"smallest {place_text(op)}", *(f"{one['smallest'][op] / one['images']:.1%}" for one in sets))
           for op in sets[0]["smallest"] if any(one["smallest"][op] for one in sets)),
     ])  # fmt: skip
     yield ("mean bytes of an image", ("", *right),

@@ -75,7 +75,8 @@ def main(rest, make):
     parser.add_argument("--ways", nargs="+", default=["off", "resize", "sophon+"], help="of offload, to compare")
     parser.add_argument("--cpus", type=float, default=1, help="of the store for ops (default: 1)")
     parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--step", type=float, default=0, metavar="MS", help="that the consumer takes for a batch")
+    parser.add_argument("--step", type=float, default=100, metavar="MS",
+                        help="that the consumer takes for a batch (default: 100)")  # fmt: skip
     args = parser.parse_args(rest)
     trace = parse_trace(args.trace)
     with tempfile.TemporaryDirectory(prefix="drapps-sophon-") as name:

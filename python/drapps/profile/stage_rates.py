@@ -89,8 +89,8 @@ def measure_stages(pipe, step=0.0, batches=50, seconds=10.0, **options):
         raise _core.FormatError(f"{pipe.dataset.name}: has no samples")
     options = {"batch_size": 64, "shuffle": True, "on_bad_sample": "skip", "max_bad": 2**31, **options}
     kept = max(1, batches // KEPT_SHARE)
-    fetched = _drain(_loader(type(pipe)(pipe.dataset, ()), {**options, "outputs": None, "output": "raw", "collate": {"*": "list"}}),
-                     max(batches - kept, 1), seconds)  # fmt: skip
+    as_stored = {**options, "outputs": None, "output": "raw", "collate": {"*": "list"}}
+    fetched = _drain(_loader(type(pipe)(pipe.dataset, ()), as_stored), max(batches - kept, 1), seconds)
     with tempfile.TemporaryDirectory(prefix="drapps-stages-") as folder:
         ids = fetched.ids[: max(1, min(kept * options["batch_size"], int(KEPT_BYTES // max(fetched.bytes, 1))))]
         near = _near(pipe, ids, folder)
