@@ -58,5 +58,5 @@ def tables(result):
     for name, key in (("time of the epoch", "seconds"), ("CPU time of the client", "cpu_s")):
         found = equivalence([one["auto"][key] / one["off"][key] for one in learnt], MARGIN)
         rows.append((name, f"{found.ratio - 1:+.2%}", f"{found.low - 1:+.2%} to {found.high - 1:+.2%}"))
-    yield (f"first epoch of {rounds[0]['off']['samples']} samples, auto / off; {len(learnt)} of {len(rounds)} pairs, those "
-           "that learnt throughout and prepared nothing", ("", ("mean", "right"), "90 % interval"), rows)  # fmt: skip
+    yield (f"first epoch of {rounds[0]['off']['samples']} samples, auto / off; {len(learnt)} of {len(rounds)} pairs, "
+           "those that learnt throughout and prepared nothing", ("", ("mean", "right"), "90 % interval"), rows)  # fmt: skip
