@@ -13,7 +13,7 @@ from benchmarks.experiments.testbed import testbed
 
 REASON = testbed.missing()
 needs_hosts = pytest.mark.skipif(REASON is not None, reason=str(REASON))
-needs_nginx = pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed: apt-get install nginx-light")
+needs_nginx = pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed")
 
 
 @pytest.fixture

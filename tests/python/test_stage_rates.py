@@ -1,4 +1,4 @@
-"""Pipeline.profile_stages and `drapps profile --batches`: which of accelerator, reading and preprocessing is slowest."""
+"""Pipeline.profile_stages and `drapps profile --batches`: accelerator, reading and preprocessing one by one."""
 
 import json
 import math

@@ -59,4 +59,5 @@ def tables(result):
         found = equivalence([one["auto"][key] / one["off"][key] for one in learnt], MARGIN)
         rows.append((name, f"{found.ratio - 1:+.2%}", f"{found.low - 1:+.2%} to {found.high - 1:+.2%}"))
     yield (f"first epoch of {rounds[0]['off']['samples']} samples, auto / off; {len(learnt)} of {len(rounds)} pairs, "
-           "those that learnt throughout and prepared nothing", ("", ("mean", "right"), "90 % interval"), rows)  # fmt: skip
+           "those that learnt throughout and prepared nothing",
+           ("", ("mean", "right"), "90 % interval"), rows)  # fmt: skip

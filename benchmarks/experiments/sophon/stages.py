@@ -1,8 +1,8 @@
 """The first stage of the profiler over a remote set: three accelerators, and three workloads with a known bottleneck.
 
 Accelerators of three speeds behind the same link: how busy is each, as predicted and as measured over an epoch?
-Workloads that are bound by the accelerator, by the link and by the CPU: are they named rightly, and is nothing offloaded
-but where the link is the bottleneck?
+Workloads that are bound by the accelerator, by the link and by the CPU: are they named rightly, and is nothing
+offloaded but where the link is the bottleneck?
 """
 
 import pathlib
