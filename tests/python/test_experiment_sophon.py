@@ -161,8 +161,9 @@ def test_plans_that_differ_are_shown():
 @needs_nginx
 def test_a_cache_over_a_slow_link(images, tmp_path):
     result = run(tmp_path, "cache", "--data", images, "--quick", "--sizes", "10 KB", "--total", 100_000)
-    one = result["sizes"]["10 KB"]
-    assert one["samples"] >= 8 and len(one["remote"]) == len(one["memory"]) == 1
+    assert [(one["form"], one["size"]) for one in result["sizes"]] == [("JPEG", "10 KB"), ("PPM", "10 KB")]
+    assert all(one["samples"] >= 8 and len(one["remote"]) == len(one["memory"]) == 1 for one in result["sizes"])
+    assert result["sizes"][1]["stored"] > result["sizes"][1]["bytes"]  # with its head
 
 
 def test_verdicts_on_stages():
