@@ -79,7 +79,7 @@ def test_a_consumer_is_timed_with_one_batch(root):
 
 def test_a_stage_ends_after_its_seconds(far):
     found = chain(far).profile_stages(0.0, 1000, batch_size=1, seconds=0.2)
-    assert found.batches["fetch"] < 300 and found.batches["preprocess"] < 1000
+    assert found.batches["fetch"] < 300
 
 
 def test_unlike_shapes_and_a_tiny_set(tmp_path):
