@@ -737,6 +737,7 @@ void dr__offload_stats(dr__exec *e, json_t *json)
     set_count(json, "offload_server_ns", o ? atomic_load(&o->server_ns) : 0);
     if (o)
         pthread_mutex_lock(&o->lock);
+    set_count(json, "offload_plans", o ? o->n_plans : 0);
     set_count(json, "offload_planned", o ? e->set->n_places - DR_MIN(o->per_cut[0], e->set->n_places) : 0);
     json_object_set_new(json, "offload_phase", json_string(o ? phase_name(o) : ""));
     json_object_set_new(json, "offload_policy", json_string(o ? o->policy->name : ""));
