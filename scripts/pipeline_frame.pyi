@@ -11,6 +11,7 @@ from drapps.optable import Op
 from drapps.packing import Packed
 from drapps.plan import Plan
 from drapps.preview import Preview
+from drapps.profile import StageRates
 from drapps.pyloader import PythonLoader
 
 Classes = Sequence[str] | Mapping[int, str] | None
@@ -123,6 +124,15 @@ class Pipeline:
         seed: int = ...,
         drop_caches: bool = ...,
     ) -> Plan: ...
+    def profile_stages(
+        self,
+        step: float | Callable[[Any], Any] = ...,
+        batches: int = ...,
+        *,
+        batch_size: int = ...,
+        seconds: float = ...,
+        **options: Any,
+    ) -> StageRates: ...
     def reordered(self, order: Sequence[int]) -> Pipeline: ...
     @overload
     def preview(

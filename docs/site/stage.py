@@ -28,7 +28,7 @@ NAVIGATION = {
 BELOW = {
     "benchmarks": ["benchmarks/method", "benchmarks/images", "benchmarks/jpeg", "benchmarks/python-datasets",
                    "benchmarks/unet3d", "benchmarks/storage", "benchmarks/adaptation", "benchmarks/monitor",
-                   "benchmarks/profile"],
+                   "benchmarks/profile", "benchmarks/remote"],
 }  # fmt: skip
 PROJECT = {"CHANGELOG.md": "project/changelog.md", "CONTRIBUTING.md": "project/contributing.md",
            "ARCHITECTURE.md": "project/architecture.md", "STYLE.md": "project/style.md",

@@ -398,6 +398,23 @@ class Pipeline(Selecting):
         return plan(self, budget=budget, objective=objective, options=options, work=work, memory=memory, rounds=rounds,
                     samples=samples, seed=seed, drop_caches=drop_caches)  # fmt: skip
 
+    def profile_stages(self, step=0.0, batches=50, *, batch_size=64, seconds=10.0, **options):
+        """Measure accelerator, reading and preprocessing one by one, and say which of them limits training: a
+        drapps.profile.StageRates.
+
+        step: what the accelerator takes for a batch: seconds, or a function that is given a batch.
+        batches: of each of the three, at most.
+        seconds: after which each of them ends.
+        options: of Pipeline.loader.
+
+        >>> found = pipe.profile_stages(step=10.0, batches=2, batch_size=2)
+        >>> found.bound
+        'accelerator-bound'
+        """
+        from drapps.profile import measure_stages
+
+        return measure_stages(self, step, batches, seconds, batch_size=batch_size, **options)
+
     def reordered(self, order):
         """The same pipeline with its stages in another order; an error where that might change a byte.
 

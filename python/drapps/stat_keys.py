@@ -20,7 +20,8 @@ KEYS = (
     *CACHE_SUMS,
     "cache_records", "cache_disk_bytes", "cache_limit_bytes", "cache_codec", "cache_why", "cache_stopped",
     "cache_memory_records", "cache_memory_bytes", "cache_memory_limit_bytes", "cache_memory_evicted",
-    "cache_memory_codec", *REMOTE_SUMS, "offload_planned", "offload_phase", "offload_policy", "offload_why",
+    "cache_memory_codec", *REMOTE_SUMS, "offload_plans", "offload_planned", "offload_phase", "offload_policy",
+    "offload_why",
 )  # fmt: skip
 
 

@@ -192,6 +192,7 @@ typedef struct dr__exec {
     struct dr__seek_store *seek; /* NULL: none; owned by the loader */
     struct dr__cache *cache;     /* NULL: none; see cache_stage.h */
     struct dr__offload *offload; /* NULL: none; see offload_stage.h */
+    bool far;                    /* samples come over a network */
     unsigned generation;
     dr_trace *trace;   /* NULL: none */
     dr_ledger *ledger; /* costs of samples in earlier passes; NULL: none; owned by the loader */

@@ -49,8 +49,9 @@ typedef struct cut {
 
 /* Since the stage was opened; differences of two make a window. */
 typedef struct totals {
-    uint64_t now_ns, link_bytes, link_ns, server_ns, asked, shed, step_ns, delivered;
-    int workers; /* now */
+    uint64_t now_ns, link_bytes, link_ns, server_ns, asked, shed, step_ns;
+    uint64_t used; /* samples that the consumer is done with: a step that has not ended is not in step_ns */
+    int workers;   /* now */
 } totals;
 
 struct dr__offload {
@@ -457,6 +458,7 @@ static totals read_totals(dr__exec *e)
     dr__pool_lock();
     const int workers = e->knobs.workers;
     dr__pool_unlock();
+    const uint64_t delivered = atomic_load(&e->stats.delivered), held = e->o.batch_size;
     return (totals){ .now_ns = dr__now_ns(),
                      .link_bytes = c.bytes,
                      .link_ns = c.busy_ns,
@@ -464,7 +466,7 @@ static totals read_totals(dr__exec *e)
                      .asked = atomic_load(&o->samples) + atomic_load(&o->shed),
                      .shed = atomic_load(&o->shed),
                      .step_ns = (uint64_t)(flow[DR_FLOW_STEP] * 1e9),
-                     .delivered = atomic_load(&e->stats.delivered),
+                     .used = delivered - DR_MIN(held, delivered),
                      .workers = DR_MAX(workers, 1) };
 }
 
@@ -483,8 +485,8 @@ static void learn_rates(dr__exec *e, const totals *t)
     if (link > 0 && t->link_bytes > b->link_bytes && !(server_limits && o->rates.link_bytes_s > 0))
         o->rates.link_bytes_s = (double)(t->link_bytes - b->link_bytes) / link;
     o->rates.server_cpus = shed ? fmax(used, 0.01) : fmin(fmax(o->rates.server_cpus * 1.2, told / 100), told);
-    if (t->delivered > b->delivered)
-        o->step_s = (double)(t->step_ns - b->step_ns) * 1e-9 / (double)(t->delivered - b->delivered);
+    if (t->used > b->used)
+        o->step_s = (double)(t->step_ns - b->step_ns) * 1e-9 / (double)(t->used - b->used);
     o->rates.client_cpus = t->workers;
     o->rates.trainer_s = o->step_s * (double)e->set->n_places;
     o->since = *t;
@@ -628,6 +630,10 @@ static void advance(dr__exec *e)
     pthread_mutex_lock(&o->lock);
     switch (atomic_load(&o->phase)) {
     case MEASURING:
+        if (!t.used) { /* the consumer's rate is not known */
+            atomic_store(&o->next_check_ns, t.now_ns + MEASURE_NS);
+            break;
+        }
         learn_rates(e, &t);
         if (!is_link_bound(e))
             break;
@@ -731,6 +737,7 @@ void dr__offload_stats(dr__exec *e, json_t *json)
     set_count(json, "offload_server_ns", o ? atomic_load(&o->server_ns) : 0);
     if (o)
         pthread_mutex_lock(&o->lock);
+    set_count(json, "offload_plans", o ? o->n_plans : 0);
     set_count(json, "offload_planned", o ? e->set->n_places - DR_MIN(o->per_cut[0], e->set->n_places) : 0);
     json_object_set_new(json, "offload_phase", json_string(o ? phase_name(o) : ""));
     json_object_set_new(json, "offload_policy", json_string(o ? o->policy->name : ""));

@@ -19,7 +19,7 @@ static size_t expected_bytes(const dr__exec *e)
 int dr__read_ahead_most(const dr__exec *e)
 {
     const int of_workers = DR__READ_AHEAD_PER_WORKER * DR_MAX(e->knobs.workers, 1);
-    return e->offload ? DR_MAX(of_workers, DR__READ_AHEAD_PER_READER * e->knobs.readers) : of_workers;
+    return e->far ? DR_MAX(of_workers, DR__READ_AHEAD_PER_READER * e->knobs.readers) : of_workers;
 }
 
 /* pool lock: whether one more sample may be read ahead. */

@@ -17,10 +17,11 @@
 #include "exec/range_stage.h"
 #include "index/index_file.h"
 #include "sched/prefetch_rule.h"
+#include "source/source.h"
 
 enum {
     MOST_RANKS = 1 << 24,
-    REMOTE_READERS = 16,         /* of a set on a server, at first: the policy has yet to see what a request takes */
+    REMOTE_READERS = 16,         /* of a far set, at first: the policy has yet to see what a request takes */
     MOST_SEEK_BYTES = 512 << 20, /* about half a million images that no index file has yet */
 };
 
@@ -222,7 +223,8 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     DR_TRY(open_cache(e, &limits, &po, err));
     DR_TRY(open_ranges(e, err));
     DR_TRY(dr__offload_open(e, e->o.offload, &po, err));
-    if (e->offload && e->knobs.workers > 0)
+    e->far = e->offload || dr__source_is_remote(e->set->name);
+    if (e->far && e->knobs.workers > 0)
         e->knobs.readers = REMOTE_READERS;
     DR_TRY(hash_graph(l, graph, err));
     open_ledger(l);

@@ -410,6 +410,34 @@ def test_a_slow_link_makes_a_plan(large, mode):
     assert 0 < stats["offload_planned"] <= 72, text  # the small ones stay
     assert carried[8] - carried[7] < 0.7 * (carried[1] - carried[0]), text
     assert "MB, " in text and "behind random_" in text
+    assert stats["offload_plans"] >= 1
+
+
+def test_a_consumer_whose_first_step_takes_long_needs_no_trials(large):
+    """The link would be the bottleneck of a consumer that takes no time, which is not known before a step has ended."""
+    with Server(large) as server, SlowLink(server.port, 2e6) as link:
+        with loader_of(server.url("set", link.port), batch_size=16, prefetch=2) as loader:
+            for _ in loader.batches():
+                time.sleep(0.8)
+            stats = loader.stats()
+    assert (stats["offload_phase"], stats["offload_samples"], stats["offload_plans"]) == ("measuring", 0, 0)
+    assert stats["offload_why"].startswith("not I/O-bound")
+
+
+def test_a_link_that_gets_faster_makes_another_plan(large):
+    with Server(large) as server, SlowLink(server.port, 1e6) as link:
+        with loader_of(server.url("set", link.port), batch_size=16) as loader:
+            def plans(least):
+                for _ in range(40):
+                    for _ in loader.batches():
+                        pass
+                    if loader.stats()["offload_plans"] >= least:
+                        break
+                return loader.stats()["offload_plans"]
+
+            before = plans(1)
+            link.rate = 20e6
+            assert plans(before + 1) > before > 0
 
 
 def test_a_slow_consumer_needs_no_offload(large):

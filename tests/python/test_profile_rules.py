@@ -1,5 +1,6 @@
 """drapps.profile: each finding by the facts that stand for it, gains within what the consumer can take."""
 
+import dataclasses
 import time
 from types import SimpleNamespace
 
@@ -213,6 +214,15 @@ def test_reads_by_readers_that_keep_up_are_no_bottleneck():
     assert diagnose(hidden)[0].name == "slow_op"
     too_few = facts(samples=1600, read=5e-3, readers=2, again=6e-3)
     assert diagnose(too_few)[0].name == "slow_source"
+
+
+def test_reads_over_a_network_are_a_slow_source_whatever_takes_them_longer():
+    """With many requests at once each takes longer than alone, though the link is the same."""
+    busy = facts(samples=1600, read=0.3, readers=64, alone=0.05, again=0.05, remote=True)
+    found = diagnose(busy)[0]
+    assert found.name == "slow_source" and "40 MB/s in all, over a network" in found.evidence
+    assert "drapps serve" in found.advice
+    assert not any(one.name == "slow_source" for one in diagnose(dataclasses.replace(busy, remote=False)))
 
 
 def trace(spans, **sums):

@@ -1,4 +1,4 @@
-"""Runs the epochs of one loader over a remote set and prints a line of JSON for each.
+"""Runs the epochs of one loader over a remote set and prints a line of JSON for each, and a last one.
 
     python epoch_child.py '{"source": "drapps://10.99.0.1:9470/train", "offload": "auto", "epochs": 3, ...}'
 """
@@ -20,29 +20,44 @@ def received():
     return 0
 
 
+def options_of(case):
+    """Of the loader: those of the case that are its own."""
+    given = {name: case[name] for name in ("workers", "trace", "cache_memory", "cache_at") if case.get(name)}
+    if case["source"].startswith("drapps"):
+        return {"offload": case["offload"], **given}
+    return {"ranges": case.get("ranges", "off"), **given}
+
+
+def plans(trace):
+    """[seconds, samples, of so many] of each plan of offload."""
+    begin = min((flow.time for flow in trace.flow), default=0)
+    return [{"at": event["t"] - begin, "samples": event["samples"], "of": event["of"], "bytes": event["bytes"]}
+            for event in trace.events if event["event"] == "offload"]  # fmt: skip
+
+
 def main():
     case = json.loads(sys.argv[1])
     pipe = drapps.read(case["source"]).decode().random_resized_crop(224).random_horizontal_flip()
     pipe = pipe.normalize(mean=drapps.IMAGENET_MEAN, std=drapps.IMAGENET_STD)
-    options = {"offload": case["offload"]} if case["source"].startswith("drapps") else {"ranges": case["ranges"]}
-    if case.get("workers"):
-        options["workers"] = case["workers"]
-    with pipe.loader(batch_size=case["batch"], shuffle=True, seed=1, output="numpy", **options) as loader:
+    with pipe.loader(batch_size=case["batch"], shuffle=True, seed=1, output="numpy", **options_of(case)) as loader:
         for epoch in range(case["epochs"]):
             loader.set_epoch(epoch)
             digest, n = hashlib.sha256(), 0
-            begin, before = time.monotonic(), received()
+            begin, cpu, before = time.monotonic(), time.process_time(), received()
             for images, labels in loader:
                 digest.update(images[:, :, ::37, ::41].tobytes())  # a part: hashing all would be the bottleneck
                 digest.update(labels.tobytes())
                 n += len(labels)
                 time.sleep(case["step"])
             stats = loader.stats()
-            print(json.dumps({"seconds": time.monotonic() - begin, "bytes": received() - before, "samples": n,
-                              "hash": digest.hexdigest(), "prepared": stats.get("offload_samples", 0),
-                              "shed": stats.get("offload_shed", 0)}), flush=True)  # fmt: skip
+            print(json.dumps({"seconds": time.monotonic() - begin, "cpu_s": time.process_time() - cpu,
+                              "bytes": received() - before, "samples": n, "hash": digest.hexdigest(),
+                              "prepared": stats.get("offload_samples", 0), "shed": stats.get("offload_shed", 0),
+                              "phase": stats.get("offload_phase", "")}), flush=True)  # fmt: skip
         lines = [line for line in loader.explain().splitlines() if line.startswith(("offload:", "ranges:"))]
-        print(json.dumps({"explain": lines}))
+    made = plans(drapps.trace.read(case["trace"])) if case.get("trace") else []
+    print(json.dumps({"explain": lines, "plans": made}))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -34,6 +34,10 @@ def add_arguments(parser):
     data.add_argument(
         "--step-ms", type=float, default=0, help="time of the consumer per batch, in milliseconds (default: 0)"
     )
+    data.add_argument(
+        "--batches", type=int, metavar="N", help="in place of the loop: measure accelerator, reading and preprocessing "
+        "one by one, over at most N batches each, and say which of them limits training"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -49,6 +53,8 @@ def main(argv):
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint if args.path.endswith('.py') else ''}")
     args.arguments = argv[at + 1 :]
     is_script = args.path.endswith(".py") and os.path.isfile(args.path)
+    if is_script and args.batches is not None:
+        parser.error("--batches is for data, not for a Python file: use --seconds")
     _check("--seconds", args.seconds, of_script=is_script)
     _check("--step-ms", args.step_ms)
     return _script(args) if is_script else _data(args)
@@ -119,7 +125,10 @@ def _data(args):
         raise _core.FormatError(f"{args.path}: has no samples")
     with pipe.loader(batch_size=1, workers=0, outputs="image", collate={"image": "list"}) as loader:
         facts = loader.profile(args.samples)
-    found = _loop(pipe, args) if args.seconds > 0 else None
+    if args.batches is not None:
+        found = _stages(pipe, args)
+    else:
+        found = _loop(pipe, args) if args.seconds > 0 else None
     if args.json:
         return print_json(facts if found is None else {**facts, "analysis": found[0]})
     _show(facts)
@@ -138,6 +147,18 @@ def _loop(pipe, args):
         raise done.error
     findings = diagnose(done.facts)
     return profile_text.as_dict(done, findings), lambda: (print(), profile_text.show(done, findings))
+
+
+def _stages(pipe, args):
+    """Measure the stages one by one; return (what was found as a dict, a function that prints it)."""
+    from drapps.profile import measure_stages, profile_text
+    from drapps.profile.offload_line import planned_line
+
+    options = {"batch_size": args.batch_size, "workers": args.workers, "outputs": "image", "output": "raw"}
+    rates = measure_stages(pipe, args.step_ms / 1e3, args.batches, args.seconds or 10.0, **options)
+    offload = planned_line(pipe, args.step_ms / 1e3, **options) if pipe.dataset.format == "drapps" else ""
+    return ({**rates.as_dict(), "offload": offload or None},
+            lambda: (print(), profile_text.show_stages(rates, offload)))  # fmt: skip
 
 
 def _show(facts):

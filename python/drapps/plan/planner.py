@@ -27,9 +27,11 @@ from drapps.plan.trials import MEMORY_ROOM, MEMORY_TIMES, Trials
 from drapps.plan.views import View, mean
 from drapps.plan.workspace import Workspace, is_in_memory
 from drapps.printing import bytes_text
+from drapps.profile.offload_line import planned_line
 
 LOOK_SAMPLES = 16
 LEAST_SAMPLES, MOST_SAMPLES = 48, 8192
+OFFLOAD_SECONDS, OFFLOAD_SHARE = 10.0, 0.2  # of the budget, to see what a loader plans for a drapps server
 USED_OF_BUDGET = 0.8
 TOO_SLOW = 0.7  # of the speed that was expected: fewer samples are used
 EPOCHS_EACH = 5.0  # that an arm costs on average: made, checked, measured once to five times
@@ -82,6 +84,7 @@ class Planner:
             if is_in_memory(self.work.path):
                 self.note(f"{self.work.parent} is memory: nothing that was stored there was read from a disk (--work)")
             self._look()
+            self._note_offload()
             strategies = self._strategies()
             self._choose_samples(strategies)
             self._check_baseline(len(strategies))
@@ -345,6 +348,16 @@ class Planner:
             facts,
             race.interrupted,
         )
+
+    def _note_offload(self):
+        """A note on what a loader would have a drapps server do; the strategies are tried without."""
+        if self.pipe.dataset.format != "drapps" or self.pipe.has_python:
+            return
+        self.tell("looking at offload")
+        line = planned_line(self.pipe, seconds=min(OFFLOAD_SECONDS, OFFLOAD_SHARE * self.budget),
+                            collate={"*": "list"}, output="raw", **self.options)  # fmt: skip
+        if line:
+            self.note(f"samples come as they are stored in all strategies; training would have the server help: {line}")
 
     def _note_others(self):
         """A note where other programs used the CPUs while epochs were measured."""

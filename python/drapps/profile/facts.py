@@ -24,6 +24,7 @@ class Facts:
     work: float | None = None  # time of a worker per sample for decoding and augmenting
     ahead: float | None = None  # batches that the memory limit allows
     files: bool | None = None  # each sample is a file
+    remote: bool | None = None  # samples come over a network
 
     # --- the machine during the run ---
     cpus: float | None = None  # CPUs that the process may use

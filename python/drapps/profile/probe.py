@@ -165,6 +165,7 @@ class NativeProbe:
         names = options.get("outputs") or ",".join(field[0] for field in dataset.fields)
         self._runner = _core.open_runner(dataset, graph, names, bool(options.get("reference")))
         self.files = dataset.format in FILE_FORMATS
+        self.remote = "://" in dataset.name
 
     def make(self, i):
         """Make one sample."""
@@ -241,7 +242,7 @@ class ChainProbe:
 
     is_python = True
     drain = None
-    files = None
+    files = remote = None
 
     def __init__(self, loader):
         self._loader = loader
@@ -305,7 +306,7 @@ class ItemsProbe:
 
     is_python = True
     drain = None
-    files = None
+    files = remote = None
 
     def __init__(self, loader):
         self._dataset = loader.dataset

@@ -30,6 +30,18 @@ def show(run, findings):
     _show_notes(run.facts)
 
 
+def show_stages(rates, offload=""):
+    """Print the rates of the stages and the verdict.  offload: what is planned for a drapps server."""
+    rows = [(stage, "unlimited" if rate == float("inf") else f"{rate:.0f}",
+             f"{rate * rates.bytes / 1e6:.1f}" if stage == "fetch" else "", rates.batches[stage])
+            for stage, rate in (("accelerator", rates.accelerator), ("fetch", rates.fetch),
+                                ("preprocess", rates.preprocess))]  # fmt: skip
+    print_table(("stage", ("samples/s", "right"), ("MB/s", "right"), ("batches", "right")), rows)
+    print(textwrap.fill(rates.verdict(), WIDTH))
+    if offload:
+        print(textwrap.fill(offload, WIDTH))
+
+
 def _show_notes(facts):
     if facts.swapped_rate:
         print(f"with drapps.DataLoader instead of torch's: {facts.swapped_rate:.0f} samples/s, "

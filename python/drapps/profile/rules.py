@@ -157,6 +157,8 @@ def _reading(facts):
 
 def _stays_slow(facts):
     """Return whether reading takes as long when the bytes were read just before: then no device limits it."""
+    if facts.remote:
+        return True
     again = facts.waiting_again
     return again is not None and again >= MERE_DELAY and again >= 0.4 * facts.waiting
 
@@ -216,6 +218,11 @@ def slow_source(facts):
     """Each read has a delay that depends neither on its size nor on caching: a network, a remote store."""
     if not _reading(facts) or not _stays_slow(facts) or facts.blocked_in:
         return None
+    if facts.remote:
+        total = f", {facts.rate * facts.bytes / 1e6:.3g} MB/s in all" if facts.bytes else ""
+        evidence = f"{_waits_for_reads(facts)}{total}, over a network"
+        advice = "a server that runs the first ops (drapps serve, offload=), a faster network, a local copy, cache="
+        return Outcome(_capacity(facts), evidence, advice)
     evidence = f"{_waits_for_reads(facts)}, and {_ms(facts.waiting_again)} when they were read just before"
     advice = "more concurrent reads (workers, readers), a local copy of the data, cache="
     return Outcome(_capacity(facts), evidence, advice)

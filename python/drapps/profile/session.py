@@ -9,6 +9,7 @@ from itertools import cycle
 
 from drapps import _core
 from drapps.profile.facts import Facts
+from drapps.profile.offload_line import line_of
 from drapps.profile.probe import alone, collate_cost, probe_of, settings_of, waits_in
 from drapps.profile.swap import Swap
 
@@ -96,6 +97,7 @@ class Session:
         self._seen = {}  # the machine in each phase, by name
         self._swap = None  # drapps.DataLoader in place of torch's
         self._pending = None  # the batch that the consumer holds: since when, wait, samples
+        self._offload = ""  # what the loader said of a drapps server
         self._phases = self._all_phases()
         self._cpus, self._host_cpus = self._host.cpus()
         self.time, self.finished, self.gave_again = 0.0, False, False
@@ -301,6 +303,8 @@ class Session:
             self._note_run()
             if self.as_is.counting is not None:
                 self._note_host(self._host.since(self._mark))
+        if self._offload and self._offload not in self.facts.notes:
+            self.facts.notes.append(self._offload)
         return self.facts
 
     def _note_run(self):
@@ -311,6 +315,8 @@ class Session:
             setattr(facts, name, value)
         if run.batches:
             facts.wait, facts.step = run.wait / run.time, run.step / run.batches
+        with suppress(Exception):  # the loader is closed
+            self._offload = line_of(self._engine)
         self._note_stats(self._stats())
 
     def _note_stats(self, now):
@@ -340,7 +346,7 @@ class Session:
 
     def _try(self, probe):
         facts = self.facts
-        facts.files = probe.files
+        facts.files, facts.remote = probe.files, probe.remote
         costs, usual = alone(probe, self._plan.probe)
         for name, value in costs.items():
             setattr(facts, name, value)
