@@ -181,7 +181,8 @@ def test_sizes(tmp_path, monkeypatch, capsys):
     # Of results of which a part is there, the rest is measured.
     lines = (tmp_path / "r.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "r.jsonl").write_text("".join(lines[:5]))
-    storage_command.main(["sizes", "--data", str(tmp_path / "set"), "--quick", "--rounds", "1", "--total", "200000",
-                          "--seconds", "0.01", "--bandwidth", "1e6", "--results", str(tmp_path / "r.jsonl")])  # fmt: skip
+    storage_command.main(["sizes", "--data", str(tmp_path / "set"), "--quick", "--rounds", "1", "--seconds", "0.01",
+                          "--total", "200000", "--bandwidth", "1e6",
+                          "--results", str(tmp_path / "r.jsonl")])  # fmt: skip
     again = (tmp_path / "r.jsonl").read_text().splitlines(keepends=True)
     assert len(again) == len(lines) and again[:5] == lines[:5]

@@ -19,7 +19,7 @@ from drapps.plan.planner import Planner
 from drapps.plan.racing import Outcome, Race
 from drapps.plan.scoring import Weights
 
-FULL = {"samples": 240, "rounds": 4, "plans": 3, "pairs": 12}
+FULL = {"samples": 160, "rounds": 3, "plans": 3, "pairs": 12}
 QUICK = {"samples": 40, "rounds": 1, "plans": 1, "pairs": 1}
 SHARE = 0.1  # of the exhaustive measurement's time: what the planner may take
 BUDGET = 0.09  # of it: what it is given, as it ends a bit late
