@@ -17,6 +17,7 @@ from drapps.plan import expected, extrapolate, page_cache
 from drapps.plan.measured_epochs import hash_epoch, open_loader
 from drapps.plan.intervals import exactly, pooled_noise, rate_interval
 from drapps.packing import native_stages
+from drapps.passes.bad_samples import not_logged
 from drapps.plan.materials import store_cut, subset
 from drapps.plan.outcome import Plan, Row
 from drapps.plan.racing import Race
@@ -205,13 +206,14 @@ class Planner:
         self._use(self.places)
         begun = time.monotonic()
         skip = {"on_bad_sample": "skip", "max_bad": len(self.places)}
-        try:
-            batches = self._hash(self.subset, **skip)
-        except _core.ArgumentError:  # of unequal shapes, which a program has its own rule for
-            self.options["collate"] = self._lists()
-            batches = self._hash(self.subset, **skip)
+        with not_logged():
+            try:
+                batches = self._hash(self.subset, **skip)
+            except _core.ArgumentError:  # of unequal shapes, which a program has its own rule for
+                self.options["collate"] = self._lists()
+                batches = self._hash(self.subset, **skip)
         share = USED_OF_BUDGET * self.left() / (EPOCHS_EACH * n_strategies) / (time.monotonic() - begun)
-        bad = {one["id"] for one in batches.bad}
+        bad = {one.index for one in batches.bad}
         if bad:
             self._tell_bad(batches.bad[0], len(bad))
         places = [place for i, place in enumerate(self.places) if i not in bad]
@@ -242,7 +244,7 @@ class Planner:
         self.batch_size = max(1, min(self.options.get("batch_size", 64), len(places) // 8))
 
     def _tell_bad(self, first, n):
-        text = f"{first['key']}: {first['error']}"
+        text = f"{first.name}: {first.error}"
         if n == len(self.places):
             raise _core.BadSampleError(f"{self.pipe.dataset.name}: none of {counted(n, 'sample')} can be read; {text}")
         self.note(f"{counted(n, 'sample')} of {len(self.places)} cannot be read and were left out; {text}")
