@@ -339,7 +339,7 @@ def test_what_does_not_fit_is_not_added(folder, tmp_path):
         drapps.read(renamed).pack(tmp_path / "set", append=True)
     with pytest.raises(drapps.ArgumentError, match="its field 'image' has another type, shape or form"):
         drapps.read(folder).decode().pack(tmp_path / "set", append=True, upto=1)
-    with pytest.raises(drapps.ArgumentError, match="set: has 3 fields, .* has 1 and cannot be added"):
+    with pytest.raises(drapps.ArgumentError, match="set: has 3 fields, .* has 2 and cannot be added"):
         drapps.from_arrays(x=numpy.zeros((4, 9), "int32")).pack(tmp_path / "set", append=True)
     zeros = numpy.zeros((4, 9), "int32")
     drapps.from_arrays(x=zeros).pack(tmp_path / "arrays", codec="lz4")

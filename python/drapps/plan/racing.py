@@ -102,7 +102,7 @@ class Race:
             self._take(entry)
 
     def _take_left_out(self):
-        """Measures the most promising of those that were left out, if the race has ended before the budget was spent."""
+        """Measures the most promising of those that were left out; False: the budget has no room for any."""
         for entry in self.entries.values():
             if entry.left_out and self._seconds(entry.name) <= self._left():
                 entry.why_out, entry.left_out = "", False
