@@ -106,6 +106,8 @@ def test_moves_are_judged_by_the_terms():
                "bandwidth taken": phase(0.9, 0.3)}]  # fmt: skip
     assert [(taken, verdict) for taken, *_, verdict in manager_speed.moves(rounds)] == [
         ("CPU taken", "faster to decompress"), ("bandwidth taken", "not denser")]  # fmt: skip
+    rounds[0]["CPU taken"]["v"] = 0.31
+    assert [verdict for *_, verdict in manager_speed.moves(rounds)] == ["as before", "not denser"]
 
 
 def test_the_manager_beside_fixed_codecs(tmp_path, monkeypatch, capsys):

@@ -26,10 +26,11 @@ from benchmarks.experiments.storage.scarce import Bandwidth, Child, Cpu
 from benchmarks.experiments.storage.storage_command import add_results
 
 MANAGER = "manager"
-FULL = {"rounds": 12, "samples": 96, "epochs": 1, "seconds": 0.6, "phase_samples": 96, "move_rounds": 3}
+FULL = {"rounds": 12, "samples": 96, "epochs": 1, "seconds": 0.6, "phase_samples": 240, "move_rounds": 3}
 QUICK = {"rounds": 2, "samples": 48, "epochs": 1, "seconds": 0.3, "phase_samples": 96, "move_rounds": 1}
 MARGIN = 0.05  # "not worse by more than": beside the plain comparison
 TRIED = 3  # rounds in which all codecs are measured
+SAME = 0.02  # of v and rho: means this close are no move
 FAR = 0.75  # of the best fixed codec's median: slower ones are left out then
 
 
@@ -208,7 +209,7 @@ def moves(rounds):
             yield taken, term, None, None, "nothing was chosen"
             continue
         a, b = statistics.fmean(a), statistics.fmean(b)
-        yield taken, term, a, b, text if b > a else "as before" if b == a else f"not {text}"
+        yield taken, term, a, b, "as before" if abs(b - a) < SAME else text if b > a else f"not {text}"
 
 
 def measure_moves(setup, kinds, kept, say):
