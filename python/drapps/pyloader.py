@@ -23,6 +23,7 @@ from drapps.collate import RULES, check_rules, collate
 from drapps.counted import counted
 from drapps.procpool.process_pool import MAX_WORKERS
 from drapps.procpool.chain_pool import ChainPool, Groups
+from drapps.kept_prefix import kept_ops
 from drapps.loader import LoaderBase
 from drapps.output import from_numpy
 from drapps.passes import pass_state as state_checks
@@ -413,8 +414,10 @@ class PythonLoader(LoaderBase):
             return ""
         functions = [stage.function for stage in self._pipe.stages if isinstance(stage, PythonStage)]
         marked = [function.__qualname__ for function in functions if is_marked(function)]
+        n = kept_ops(self._pipe.dataset, self._pipe.stages)
+        ops = f", and of the ops up to {self._pipe.stages[n - 1].op.name}" if n else ""
         return (f"cache: keeps in {folder_text(self._cache[0])} the results of functions marked as deterministic "
-                f"(in the chain: {', '.join(marked) or 'none'}), not those of native ops\n")  # fmt: skip
+                f"(in the chain: {', '.join(marked) or 'none'}){ops}\n")  # fmt: skip
 
     def set(self, knob, value):
         """Set a knob while the loader runs: "workers" (0 to 256; a change from or to 0 takes effect with the next

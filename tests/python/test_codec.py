@@ -278,6 +278,8 @@ def test_bench_names_the_file_and_the_reason(tmp_path, capsys, content, more, sa
 
 def test_bench_of_an_empty_file(tmp_path, capsys):
     (tmp_path / "empty").write_bytes(b"")
+    assert main(["codec", "bench", str(tmp_path / "none"), "--no-keep"]) == 1
+    assert capsys.readouterr().err == f"drapps: {tmp_path / 'none'}: No such file or directory\n"
     assert main(["codec", "bench", str(tmp_path / "empty"), "--no-keep"]) == 1
     assert "is empty: there is nothing to measure" in capsys.readouterr().err
 

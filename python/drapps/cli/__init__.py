@@ -72,5 +72,8 @@ def _run(argv):
 def _fail(error, status):
     from drapps.printable import printable
 
-    print(f"drapps: {printable(error)}", file=sys.stderr)
+    text = str(error)
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        text = f"{os.fsdecode(error.filename)}: {error.strerror}"
+    print(f"drapps: {printable(text)}", file=sys.stderr)
     return status

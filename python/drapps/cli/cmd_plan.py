@@ -75,6 +75,8 @@ def run(args):
         return 130
     if args.apply:
         lines = found.apply(args.apply)
+        if args.data is not None or not args.path.endswith(".py"):  # no program of the user's has this pipeline
+            lines = [f"pipe = {pipe!r}", *lines]
         print("\n".join(lines), file=sys.stderr if args.json else sys.stdout)
     return 0 if found.chosen else 1
 

@@ -22,6 +22,7 @@ good.  The key is:
 import logging
 import operator
 from collections import Counter, deque
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from drapps import _core
@@ -41,6 +42,19 @@ def log_bad(name, action, error):
     """Logs one line, whatever characters the name of the sample holds; the name once, also where the error has it."""
     name, error = printable(name), printable(error)
     log.warning("bad sample%s (%s): %s", "" if f'"{name}"' in error else f" {name}", action, error)
+
+
+@contextmanager
+def not_logged():
+    """Inside the block no line is logged for a bad sample: the caller reports them in its own way."""
+    def others(record):
+        return not str(record.msg).startswith("bad sample")
+
+    log.addFilter(others)
+    try:
+        yield
+    finally:
+        log.removeFilter(others)
 
 
 class BadSample(NamedTuple):

@@ -30,7 +30,7 @@ class Batches(NamedTuple):
     digest: str
     each: list
     samples: int
-    bad: list  # samples that cannot be read
+    bad: list  # a BadSample for each that the loader could not read
 
 
 def open_loader(pipe, options, **more):
@@ -80,15 +80,14 @@ def _iterate(loader, patience):
 def hash_epoch(loader):
     """The Batches of an epoch that is not the one in which a store is filled: what a function has drawn, though it is
     marked as deterministic, would be the same there with and without the store."""
-    whole, each, samples, bad = hashlib.blake2b(digest_size=16), [], 0, []
+    whole, each, samples = hashlib.blake2b(digest_size=16), [], 0
     loader.set_epoch(HASHED_EPOCH)
     for batch in loader.batches():
         one = batch_digest(batch)
         whole.update(one)
         each.append(one.hex())
         samples += len(batch.ids)
-        bad += batch.bad
-    return Batches(whole.hexdigest(), each, samples, bad)
+    return Batches(whole.hexdigest(), each, samples, loader.bad_samples())
 
 
 def batch_digest(batch):
