@@ -5,7 +5,7 @@
         drapps.read(proxy.url + "/set")
 
 A plan says what happens to each request, by its number: None (nothing), "reset" (the connection is cut when the
-request has come), "truncate" (the answer is cut in the middle), ("status", code, headers) (the proxy answers itself),
+request has come), "truncate" (the answer is cut in the middle), ("status", code, headers, body) (the proxy answers itself),
 ("delay", seconds) (the request is passed on late).  While `dead` is set, new connections are refused and the others are
 cut.  `requests` counts what came, `faults` what was done.
 """
@@ -109,8 +109,10 @@ class FaultProxy:
                 if kind == "reset":
                     return
                 if kind == "status":
-                    code, headers = fault[1], fault[2] if len(fault) > 2 else ""
-                    client.sendall(f"HTTP/1.1 {code} Fault\r\n{headers}Content-Length: 5\r\n\r\nfault".encode())
+                    headers, body = fault[2] if len(fault) > 2 else "", fault[3] if len(fault) > 3 else "fault"
+                    length = f"Content-Length: {len(body.encode())}\r\n\r\n"
+                    content = "" if head.startswith(b"HEAD") else body
+                    client.sendall(f"HTTP/1.1 {fault[1]} Fault\r\n{headers}{length}{content}".encode())
                     continue
                 if kind == "delay":
                     time.sleep(fault[1])
