@@ -28,7 +28,8 @@ REGION = "eu-west-3"
 MANY = 2010  # keys of three pages
 VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION",
              "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_CA_BUNDLE")  # fmt: skip
-ODD_KEYS = ("a b.jpg", "plus+and&more=1.jpg", "ünï~cöde.jpg", "per%20cent.jpg", "(brackets) 'n' $,;:@!*.jpg", "q?x#y.jpg")
+ODD_KEYS = ("a b.jpg", "plus+and&more=1.jpg", "ünï~cöde.jpg", "per%20cent.jpg", "(brackets) 'n' $,;:@!*.jpg",
+            "q?x#y.jpg")  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -355,7 +356,8 @@ def test_anonymous_requests_are_not_signed(monkeypatch):
     with Recorder() as server:
         use(monkeypatch, server.url)
         drapps.read("s3://bucket", format="flat", index=False, credentials="anonymous")[0]  # noqa: B018
-        assert server.seen and not [h for _, _, h in server.seen if any("amz" in n.lower() or n == "Authorization" for n in h)]  # fmt: skip
+        names = {name.lower() for _, _, headers in server.seen for name in headers}
+        assert "host" in names and not [name for name in names if "amz" in name or name == "authorization"]
 
 
 # --- errors, of which a store of one's own has few ---
@@ -416,7 +418,7 @@ def test_nobody_is_there(monkeypatch):
     with pytest.raises(drapps.IOError, match="s3://sets/photos/?: .*connect"):
         drapps.read("s3://sets/photos")
     use(monkeypatch, "127.0.0.1:80")
-    with pytest.raises(drapps.ArgumentError, match="the endpoint must begin with http:// or https://, got 127.0.0.1:80"):
+    with pytest.raises(drapps.ArgumentError, match="endpoint must begin with http:// or https://, got 127.0"):
         drapps.read("s3://sets/photos")
 
 
