@@ -121,6 +121,15 @@ static bool same_object(const dr__job *j, const dr__http_facts *f, uint64_t tota
     return j->total == UINT64_MAX || total == UINT64_MAX || j->total == total;
 }
 
+/* Some servers send a range with the status of a whole object: its Content-Range tells. */
+static void recognise_part(dr__attempt *a)
+{
+    dr__http_facts *f = &a->facts;
+    if (f->status == 200 && a->asked_range && f->has_range &&
+        (f->length == UINT64_MAX || f->length == f->last - f->first + 1))
+        f->status = 206;
+}
+
 /* Where the body begins, and how much of it is wanted. */
 static bool place_body(dr__attempt *a, uint64_t *total)
 {
@@ -176,6 +185,7 @@ static bool accept_answer(dr__attempt *a)
         a->lost = true;
         return false;
     }
+    recognise_part(a);
     if (!place_body(a, &total))
         return false;
     if (q->version && a->facts.etag[0] && strcmp(q->version, a->facts.etag) != 0)

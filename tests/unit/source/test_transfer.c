@@ -362,6 +362,34 @@ static void servers_without_ranges_are_read(void **state)
     site_free(s);
 }
 
+/* As rclone's S3 server does: 200, with a Content-Range. */
+static bool whole_status(int fd, const http_request *r, void *user)
+{
+    struct site *s = user;
+    char headers[100];
+    const size_t first = (size_t)r->first, n = (size_t)(r->last - r->first + 1);
+    snprintf(headers, sizeof headers, "Content-Range: bytes %zu-%zu/%d\r\nETag: \"one\"\r\n", first, first + n - 1,
+             SIZE);
+    http_answer(fd, "200 OK", headers, s->data + first, n);
+    return true;
+}
+
+static void ranges_may_have_the_status_of_whole_objects(void **state)
+{
+    (void)state;
+    struct site *s = site_new();
+    struct memory m = { 0 };
+    dr__transfer_reply reply;
+    dr_error err;
+    s->server.handler = whole_status;
+    assert_int_equal(get(s, (dr__transfer_request){ .offset = 100000, .size = 1000 }, &m, &reply, &err), DR_OK);
+    assert_int_equal(reply.got, 1000);
+    assert_int_equal(reply.total, SIZE);
+    assert_memory_equal(m.data, s->data + 100000, 1000);
+    free(m.data);
+    site_free(s);
+}
+
 static void stragglers_are_asked_for_again(void **state)
 {
     (void)state;
@@ -646,6 +674,7 @@ int main(void)
         cmocka_unit_test(bodies_without_version_start_over),
         cmocka_unit_test(an_object_that_changes_is_read_anew),
         cmocka_unit_test(servers_without_ranges_are_read),
+        cmocka_unit_test(ranges_may_have_the_status_of_whole_objects),
         cmocka_unit_test(stragglers_are_asked_for_again),
         cmocka_unit_test(streams_hand_over_bytes),
         cmocka_unit_test(slow_consumers_hold_back_the_server),
