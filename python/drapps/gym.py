@@ -189,3 +189,8 @@ class LoaderVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc, type-ar
     def action_masks(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return for each environment whether each choice of each action may change something."""
         return self._all.masks()
+
+
+gymnasium.register(
+    "drapps/Loader-v0", entry_point="drapps.gym:LoaderEnv", vector_entry_point="drapps.gym:LoaderVectorEnv"
+)

@@ -49,6 +49,7 @@ static void end_second(dr_sim *s, double seconds)
         s->all.term[i] += term[i];
     s->n_seconds++;
     s->second_begun = s->time;
+    s->trained_before = s->trained;
     s->second_samples = s->second_wait = s->second_cpu = s->second_joule = s->second_asked = 0;
     s->second_latency = s->second_batches = 0;
 }
@@ -59,10 +60,10 @@ void dr__sim_score(dr_sim *s)
     const double dt = DR__SIM_TICK_S, samples = s->flow[DR_FLOW_SAMPLES], wait = s->flow[DR_FLOW_WAIT];
     const double cpu = s->all_used_before;
     const double used = s->used_workers + s->used_consumer, grown = used >= cpu ? used - cpu : used;
-    const double tenants = s->signal[DR__SIGNAL_TENANT] * s->f.cpus;
+    const double tenants = dr__sim_tenants(s);
     const double joule = dr__sim_watts(s, DR_MIN(grown / dt + tenants, s->f.cpus)) * dt;
     s->all_used_before = used;
-    s->second_samples += samples - s->all.samples;
+    s->second_samples = s->trained - s->trained_before;
     s->second_wait += wait - s->all.wait;
     s->second_latency += s->flow[DR_FLOW_LATENCY] - s->all.latency;
     s->second_batches += s->flow[DR_FLOW_BATCHES] - s->all.batches;

@@ -56,6 +56,7 @@
     X(eval_cpus, TRAINING, "cpus", 0, 512, 0, "threads that want a CPU in such a pause")                               \
     X(lag, RUN, "s", 0, 10, 5e-4, "time from a batch's last sample to the batch in the consumer's hands")              \
     X(jitter, RUN, "s", 0, 1, 5e-4, "mean time that a thread waits until it runs when all CPUs are busy")              \
+    X(tenants, RUN, "threads", 0, 4096, 0, "threads of others that always want a CPU")                                 \
     X(memory_limit, RUN, "bytes", 0, 1e15, 0, "for batches in flight; 0: a quarter of the memory")                     \
     X(cache, RUN, "bytes", 0, 1e15, 0, "cache of samples after the first ops; 0: none")                                \
     X(warm, RUN, "share", 0, 1, 0, "share of page cache and cache that is filled in the beginning")                    \

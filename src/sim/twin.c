@@ -130,7 +130,7 @@ static void take_batch(dr_sim *s)
     s->delivered_s = s->time;
     s->flow[DR_FLOW_BATCHES] += 1;
     s->flow[DR_FLOW_SAMPLES] += s->batch;
-    s->step_left = s->costs.step_s * dr__sim_lognormal(&s->rng, s->f.step_cv) + crowded;
+    s->step_left = s->step_all = s->costs.step_s * dr__sim_lognormal(&s->rng, s->f.step_cv) + crowded;
     if (s->f.eval_every >= 1 && fmod((double)s->delivered, floor(s->f.eval_every)) == 0)
         s->pause_left = s->f.eval_for;
 }
@@ -188,7 +188,7 @@ static void count_threads(const dr_sim *s, rates *r)
 /* CPUs are shared by threads; workers of low priority get what the others leave. */
 static void share_cpus(const dr_sim *s, rates *r, double block, double consumer)
 {
-    const double cpus = s->f.cpus, tenants = s->signal[DR__SIGNAL_TENANT] * cpus, others = consumer + tenants;
+    const double cpus = s->f.cpus, tenants = dr__sim_tenants(s), others = consumer + tenants;
     const double n = r->workers + r->slow;
     if (s->knob[DR_KNOB_PRIORITY] < 0) {
         r->others = DR_MIN(cpus / DR_MAX(others, NO_TIME), 1);
@@ -316,6 +316,7 @@ static void pass_consumer(dr_sim *s, const rates *r, double dt)
 {
     if (s->step_left > NO_TIME) {
         s->step_left -= r->pace * dt;
+        s->trained += r->pace * dt / s->step_all * s->batch;
         s->accel_s += r->pace * dt * (1 - s->costs.step_cpu / DR_MAX(s->costs.step_s, NO_TIME));
         s->flow[DR_FLOW_STEP] += dt;
     } else if (s->pause_left > NO_TIME) {
@@ -329,7 +330,7 @@ static void pass_consumer(dr_sim *s, const rates *r, double dt)
 
 static void pass(dr_sim *s, const rates *r, double dt)
 {
-    const double tenants = s->signal[DR__SIGNAL_TENANT] * s->f.cpus;
+    const double tenants = dr__sim_tenants(s);
     pass_consumer(s, r, dt);
     pass_workers(s, r, dt);
     pass_reads(s, r, dt);

@@ -85,6 +85,8 @@ struct dr_sim {
 
     /* the consumer */
     double step_left, pause_left; /* seconds at full speed */
+    double step_all;              /* of the present step */
+    double trained;               /* samples, those of the present step in part */
     double delivered_s;           /* when it took the newest batch */
     double delivered_step, mean_step;
 
@@ -109,6 +111,7 @@ struct dr_sim {
     dr_sim_result all;      /* sums */
     double all_used_before; /* CPU seconds since the snapshot, a tick ago */
     double second_begun;    /* of the present second of the reward */
+    double trained_before;  /* then */
     double second_samples, second_wait, second_cpu, second_joule, second_latency, second_batches, second_asked;
     uint64_t n_seconds;
 };
@@ -122,6 +125,12 @@ void dr__sim_tick(dr_sim *s);
 /* Part of a CPU that each thread which wants one gets: n threads that compute `cpu` seconds and are blocked for
  * `block` in turn, and others that always want one. */
 double dr__sim_share(double cpus, double n, double cpu, double block, double others);
+
+/* Threads of others that want a CPU now. */
+static inline double dr__sim_tenants(const dr_sim *s)
+{
+    return s->f.tenants + s->signal[DR__SIGNAL_TENANT] * s->f.cpus;
+}
 
 /* supply.c: every 100 ms. */
 void dr__sim_supply(dr_sim *s);
