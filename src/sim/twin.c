@@ -25,6 +25,8 @@ static const double NARROWEST = 0.15;    /* of the end of the window, in samples
 static const double MEMORY_FROM = 0.6;   /* load of the memory's bandwidth at which samples begin to take longer */
 static const double MEMORY_SLOWER = 0.3; /* at full load */
 
+enum { ROUNDS = 4 }; /* in which shares of CPUs are found: each halves what is missing, at least */
+
 typedef struct rates {
     double share;                   /* of a CPU, for workers that want one */
     double others;                  /* the same for the consumer */
@@ -148,6 +150,14 @@ static double consumer_threads(const dr_sim *s)
     return s->pause_left > NO_TIME ? DR_MIN(s->f.eval_cpus, s->f.cpus) : 0;
 }
 
+/* The part of what the consumer does, at full speed, that is on a CPU. */
+static double cpu_part(const dr_sim *s)
+{
+    if (s->step_left > NO_TIME)
+        return s->costs.step_cpu / DR_MAX(s->costs.step_s, NO_TIME);
+    return s->pause_left > NO_TIME && s->f.eval_cpus > 0;
+}
+
 /* --- rates --- */
 
 static bool is_throttled(const dr_sim *s)
@@ -170,40 +180,72 @@ static double slow_workers(const dr_sim *s)
     return DR_MIN(ceil(backlog / s->costs.slow_cpu - 1e-6), most);
 }
 
+/* Samples that may be read before the window or the queue of samples read ahead is full. */
+static double room_to_read(const dr_sim *s, double workers)
+{
+    const double queue = s->read - s->done, most = DR__READ_AHEAD_PER_WORKER * s->knob[DR_KNOB_WORKERS] + workers;
+    return DR_MIN(((double)s->delivered + s->window) * s->batch - s->read, most - queue);
+}
+
+/* Readers and workers in a row: where one waits for the other, it goes at the other's rate. */
+static void count_split(const dr_sim *s, rates *r, double workers, double width)
+{
+    const double n = s->knob[DR_KNOB_READERS], each = s->costs.cpu * (1 + s->slowdown) + s->f.blocked;
+    const double held = DR_MIN(s->rate * s->costs.read, n), starved = in_service(workers, s->read - s->done, width);
+    r->readers = DR_MAX(in_service(n, room_to_read(s, workers), 1), held);
+    if (((double)s->delivered + s->window) * s->batch - s->read <= NO_SAMPLE)
+        r->readers = 0;
+    r->read = both_limits(r->readers / DR_MAX(s->costs.read, NO_TIME), s->costs.most_rate);
+    r->workers = DR_MAX(starved, DR_MIN(r->read * each, workers));
+}
+
 static void count_threads(const dr_sim *s, rates *r)
 {
     const double width = DR_MAX(DR_MIN(s->f.cpu_cv, 1), NARROWEST);
-    const double limit = (double)s->delivered * s->batch + s->window * s->batch, n = s->knob[DR_KNOB_READERS];
     r->slow = slow_workers(s);
     const double workers = s->knob[DR_KNOB_WORKERS] - r->slow;
-    if (n > 0) {
-        const double queue = s->read - s->done, room = DR__READ_AHEAD_PER_WORKER * s->knob[DR_KNOB_WORKERS];
-        r->readers = in_service(n, DR_MIN(limit - s->read, room + workers - queue), 1);
-        r->workers = in_service(workers, queue, width);
-    } else {
-        r->workers = in_service(workers, limit - s->done, width);
-    }
+    if (s->knob[DR_KNOB_READERS] > 0)
+        count_split(s, r, workers, width);
+    else
+        r->workers = in_service(workers, ((double)s->delivered + s->window) * s->batch - s->done, width);
+}
+
+/* Threads of the consumer that want a CPU when each gets that share of one: of `threads` at full speed more, as their
+ * part on CPUs takes longer. */
+static double wanted(double threads, double part, double share)
+{
+    return part > 0 ? threads / (part + (1 - part) * share) : 0;
 }
 
 /* CPUs are shared by threads; workers of low priority get what the others leave. */
-static void share_cpus(const dr_sim *s, rates *r, double block, double consumer)
+static void share_cpus(const dr_sim *s, rates *r, double block)
 {
-    const double cpus = s->f.cpus, tenants = dr__sim_tenants(s), others = consumer + tenants;
-    const double n = r->workers + r->slow;
-    if (s->knob[DR_KNOB_PRIORITY] < 0) {
-        r->others = DR_MIN(cpus / DR_MAX(others, NO_TIME), 1);
-        r->share = DR_MIN(dr__sim_share(DR_MAX(cpus - others, NICE * cpus), n, r->each, block, 0), 1);
-    } else {
-        r->share = r->others = dr__sim_share(cpus, n, r->each, block, others);
+    const double cpus = s->f.cpus, always = dr__sim_tenants(s) + r->slow, part = cpu_part(s);
+    const double threads = consumer_threads(s);
+    const bool low = s->knob[DR_KNOB_PRIORITY] < 0;
+    r->share = r->others = 1;
+    double consumer = threads;
+    for (int i = 0; i < ROUNDS; i++) {
+        consumer = wanted(threads, part, r->others);
+        const double others = consumer + always - (low ? r->slow : 0);
+        if (low) {
+            r->others = DR_MIN((1 - NICE) * cpus / DR_MAX(others, NO_TIME), 1);
+            r->share = dr__sim_share(DR_MAX(cpus - others, NICE * cpus), r->workers, r->each, block, r->slow);
+        } else {
+            r->share = r->others = dr__sim_share(cpus, r->workers, r->each, block, others);
+        }
+        if (r->others >= 1)
+            break;
     }
+    r->consumer_cpus = consumer * r->others;
 }
 
-static void set_pace(const dr_sim *s, rates *r, double consumer)
+static void set_pace(const dr_sim *s, rates *r)
 {
-    const double cpu = s->step_left > NO_TIME ? s->costs.step_cpu / DR_MAX(s->costs.step_s, NO_TIME)
-                                              : (s->pause_left > NO_TIME && s->f.eval_cpus > 0);
-    r->pace = is_throttled(s) && cpu > 0 ? 0 : 1 / (1 - cpu + cpu / r->others);
-    r->consumer_cpus = consumer * r->pace;
+    const double part = cpu_part(s);
+    const bool held = is_throttled(s) && part > 0;
+    r->pace = held ? 0 : 1 / (1 - part + part / r->others);
+    r->consumer_cpus = held ? 0 : r->consumer_cpus;
 }
 
 /* Samples a second of workers that get that share of a CPU. */
@@ -218,29 +260,26 @@ static double work_rate(const dr_sim *s, rates *r, double block)
 }
 
 /* Workers that storage or a ceiling holds up are blocked for longer, and want fewer CPUs. */
-static void make_work(const dr_sim *s, rates *r, double consumer)
+static void make_work(const dr_sim *s, rates *r)
 {
     double block = s->f.blocked + (s->knob[DR_KNOB_READERS] > 0 ? 0 : s->costs.read);
-    share_cpus(s, r, block, consumer);
+    share_cpus(s, r, block);
     r->work = work_rate(s, r, block);
     const double seen = r->work > 0 ? r->workers / r->work - r->each / r->share : block;
     if (r->share >= 1 || seen <= 1.01 * block + NO_TIME)
         return;
-    share_cpus(s, r, seen, consumer);
-    r->work = work_rate(s, r, block);
+    share_cpus(s, r, seen);
+    r->work = DR_MIN(work_rate(s, r, block), r->workers / (r->each / r->share + seen));
 }
 
 static void make_rates(const dr_sim *s, rates *r)
 {
     *r = (rates){ 0 };
-    const double consumer = consumer_threads(s);
     count_threads(s, r);
     const double factor = s->working < s->begun ? s->ring[s->working % DR__SIM_RING].factor : 1;
     r->each = s->costs.cpu * factor * (1 + s->slowdown);
-    make_work(s, r, consumer);
-    set_pace(s, r, consumer);
-    if (s->knob[DR_KNOB_READERS] > 0)
-        r->read = both_limits(r->readers / DR_MAX(s->costs.read, NO_TIME), s->costs.most_rate);
+    make_work(s, r);
+    set_pace(s, r);
     if (is_throttled(s))
         r->slow = r->work = 0;
     r->own_cpus = r->work * r->each + r->slow * r->share + r->consumer_cpus;
@@ -259,14 +298,10 @@ static double until_change(dr_sim *s, const rates *r, double left)
         dt = DR_MIN(dt, batch_of(s, s->delivered)->ready_s - s->time);
     if (r->work > 0) {
         dt = DR_MIN(dt, ((double)(s->working + 1) * s->batch - s->done) / r->work);
-        const bool ends = r->workers < s->knob[DR_KNOB_WORKERS] - r->slow;
-        const double each = r->each / r->share;
-        if (s->knob[DR_KNOB_READERS] > 0)
-            dt = ends || s->read - s->done < r->workers ? DR_MIN(dt, DR_MAX(each / 2, 2e-4)) : dt;
-        else if (ends && r->workers > 1)
+        if (s->knob[DR_KNOB_READERS] <= 0 && r->workers > 1 && r->workers < s->knob[DR_KNOB_WORKERS] - r->slow)
             dt = DR_MIN(dt, DR_MAX((limit - s->done) / r->work / 3, 1e-4));
     }
-    if (s->knob[DR_KNOB_READERS] > 0 && r->read > 0)
+    if (r->read > 0)
         dt = DR_MIN(dt, DR_MAX((limit - s->read) / r->read, 2e-4));
     if (r->slow > 0) {
         const double pace = r->slow * r->share / (1 + s->slowdown);
@@ -279,7 +314,7 @@ static double until_change(dr_sim *s, const rates *r, double left)
 
 static void pass_workers(dr_sim *s, const rates *r, double dt)
 {
-    const double ahead = s->knob[DR_KNOB_READERS] > 0 ? s->read : INFINITY;
+    const double ahead = s->knob[DR_KNOB_READERS] > 0 ? s->read : INFINITY; /* pass_reads was before */
     const double made = DR_MIN(r->work * dt, ahead - s->done), slow = r->slow * r->share / (1 + s->slowdown) * dt;
     const double on_cpu = made * r->each, work = on_cpu / r->share + made * s->f.blocked + r->slow * dt;
     s->done += made;
@@ -302,8 +337,12 @@ static void pass_workers(dr_sim *s, const rates *r, double dt)
 static void pass_reads(dr_sim *s, const rates *r, double dt)
 {
     const bool split = s->knob[DR_KNOB_READERS] > 0;
-    const double n = split ? r->read * dt : r->work * dt;
-    s->read = split ? s->read + n : s->done;
+    double n = r->work * dt;
+    if (split) {
+        const double workers = s->knob[DR_KNOB_WORKERS] - r->slow, room = room_to_read(s, workers) + n;
+        n = DR_MAX(DR_MIN(DR_MIN(r->read * dt, room), ((double)s->delivered + s->window) * s->batch - s->read), 0);
+    }
+    s->read = split ? s->read + n : s->done + n;
     s->flow[DR_FLOW_BYTES_READ] += n * s->f.sample_bytes * (1 - s->costs.hits);
     s->read_bytes += n * s->costs.disk_bytes;
     s->link_bytes += n * s->costs.link_bytes;
@@ -332,8 +371,9 @@ static void pass(dr_sim *s, const rates *r, double dt)
 {
     const double tenants = dr__sim_tenants(s);
     pass_consumer(s, r, dt);
-    pass_workers(s, r, dt);
     pass_reads(s, r, dt);
+    const double before = s->done;
+    pass_workers(s, r, dt);
     s->used_tenants += DR_MIN(tenants * r->others, DR_MAX(s->f.cpus - r->own_cpus, 0)) * dt;
     if (is_throttled(s)) {
         s->throttled += dt;
@@ -341,8 +381,8 @@ static void pass(dr_sim *s, const rates *r, double dt)
     }
     s->budget -= r->own_cpus * dt;
     s->time += dt;
-    s->rate = r->work;
-    s->want = (r->work * r->each + r->slow * r->share) / r->share + consumer_threads(s) + tenants;
+    s->rate = (s->done - before) / dt;
+    s->want = (s->rate * r->each + r->slow * r->share) / r->share + r->consumer_cpus / r->others + tenants;
 }
 
 /* What crowds, switches and memory traffic add to a sample's CPU time; it changes little within a tick. */

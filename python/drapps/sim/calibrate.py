@@ -53,7 +53,7 @@ def calibrate(make, *, batch_size=64, seconds=60.0, tell=lambda text: None):
         **single.fields,
         **_data(pipe, n, alone),
         "batch": batch_size,
-        "lag": max(batch_size / handover["rate"] - batch_size / alone["rate"], 1e-5),
+        "lag": min(max(batch_size * (1 / handover["rate"] - handover["read"] - handover["work"]), 1e-5), 10),
     }
     facts = {"data": str(pipe), "samples_used": n, "ops": single.ops, "alone": alone, "crowd": crowd,
              "switches": queue, "handover": handover, "storage": storage, "sleep_error": sleep_error()}  # fmt: skip
