@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 from drapps.printing import print_json, print_table
 
@@ -149,7 +150,114 @@ def _fields(args):
     return f"{text},{args.set}" if args.set else text
 
 
+# --- calibrate and validate ---
+
+
+def _add_data(parser):
+    from drapps.cli import chain_arguments
+
+    parser.add_argument("path", metavar="DATA", help="a folder, list, tar or pattern of tars")
+    chain_arguments.add_arguments(parser)
+
+
+def _maker(args):
+    """A function that opens the pipeline."""
+    from drapps.cli import chain_arguments
+
+    return lambda: chain_arguments.pipeline_of(args)
+
+
+def _tell(text):
+    """What is going on, for who looks at a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="" if text else "\r", file=sys.stderr, flush=True)
+
+
+def _add_calibrate(parser):
+    _add_data(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the profile, JSON")
+    parser.add_argument("--batch-size", metavar="N", type=int, default=64, help="(default: 64)")
+    parser.add_argument("--seconds", metavar="S", type=float, default=60, help="time to measure for (default: 60)")
+
+
+def _calibrate(args):
+    from drapps import _core
+    from drapps.sim.calibrate import calibrate
+
+    if args.batch_size < 1:
+        raise _core.ArgumentError(f"--batch-size must be at least 1, got {args.batch_size}")
+    if not 2 <= args.seconds <= 600:
+        raise _core.ArgumentError(f"--seconds must be a number from 2 to 600, got {args.seconds:g}")
+    profile = calibrate(_maker(args), batch_size=args.batch_size, seconds=args.seconds, tell=_tell)
+    _tell("")
+    profile.save(args.output)
+    print_table(("field", ("value", "right")), [(name, f"{value:.6g}") for name, value in profile.set.items()])
+
+
+def _add_validate(parser):
+    _add_data(parser)
+    parser.add_argument("--profile", metavar="FILE", required=True, help="of `drapps scheduler calibrate`, same data")
+    parser.add_argument("--settings", metavar="N", type=int, default=32, help="random settings (default: 32)")
+    parser.add_argument("--responses", metavar="N", type=int, default=10, help="step responses (default: 10)")
+    parser.add_argument("--seconds", metavar="S", type=float, default=4, help="of each setting (default: 4)")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the settings (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _validate(args):
+    from drapps import _core
+    from drapps.sim.machine_profile import MachineProfile
+    from drapps.sim.validate import validate
+
+    if args.settings < 2 or args.responses < 0:
+        raise _core.ArgumentError(
+            f"--settings must be at least 2 and --responses at least 0, got {args.settings} and {args.responses}"
+        )
+    if not 0.2 <= args.seconds <= 600:
+        raise _core.ArgumentError(f"--seconds must be a number from 0.2 to 600, got {args.seconds:g}")
+    profile = MachineProfile.load(args.profile)
+    found = validate(_maker(args), profile, settings=args.settings, responses=args.responses, seconds=args.seconds,
+                     seed=args.seed, tell=_tell)  # fmt: skip
+    _tell("")
+    if args.json:
+        print_json(found.as_dict())
+    else:
+        _print_validation(found)
+    return 0 if found.good else 1
+
+
+def _print_validation(found):
+    right = ("workers", "readers", "prefetch", "step ms", "on CPU ms", "tenants", "read delay ms", "CPU limit",
+             "engine /s", "simulator /s", "error")  # fmt: skip
+    rows = []
+    for case in found.cases:
+        s = case.setting
+        rows.append((str(s.workers), str(s.readers), str(s.prefetch), f"{1e3 * s.step:.1f}", f"{1e3 * s.step_cpu:.1f}",
+                     str(s.tenants), f"{1e3 * s.read_delay:.2f}", f"{s.cpu_limit:g}" if s.cpu_limit else "",
+                     f"{case.measured:.1f}", f"{case.predicted:.1f}",
+                     f"{case.predicted / case.measured - 1:+.1%}"))  # fmt: skip
+    print_table([(name, "right") for name in right], rows)
+    if found.responses:
+        print()
+        right = ("workers", "readers", "prefetch", "engine settles s", "simulator settles s", "")
+        rows = []
+        for r in found.responses:
+            pairs = [(getattr(r.before, name), getattr(r.after, name)) for name in ("workers", "readers", "prefetch")]
+            rows.append((*(f"{a} to {b}" if a != b else str(a) for a, b in pairs), f"{r.measured_settle:.1f}",
+                         f"{r.predicted_settle:.1f}", "near" if r.near else "off"))  # fmt: skip
+        print_table([(name, "right") for name in right], rows)
+    print(f"\nmean absolute error {found.mape:.1%} (aim: at most 15 %), rank correlation {found.spearman:.3f} "
+          f"(aim: at least 0.9)")  # fmt: skip
+    if found.responses:
+        print(f"settling time within 30 % or one window of 0.6 s in {found.settled:.0%} of the step responses")
+    if found.others > 0.1:
+        print(f"other programs used {found.others:.2f} CPUs meanwhile: repeat this on a quiet machine")
+    print("good enough to train policies for this machine" if found.good else "not good enough to train policies")
+
+
 VERBS = {
     "show": ("list scenarios, machines, workloads, models and fields of the simulator", _add_show, _show),
     "eval": ("run policies in the simulator, over the same instances", _add_eval, _eval),
+    "calibrate": ("measure this machine with a data set, for at most a minute", _add_calibrate, _calibrate),
+    "validate": ("compare the simulator with the real engine, with random settings", _add_validate, _validate),
 }

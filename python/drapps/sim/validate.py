@@ -6,7 +6,10 @@ change a setting in the middle of a run.
 """
 
 import math
+import os
 import random
+import time
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from drapps import _core
@@ -53,6 +56,7 @@ class Validation(NamedTuple):
 
     cases: list[Case]
     responses: list[Response]
+    others: float  # CPUs that other programs used, as a mean; not those that the settings ask for
 
     @property
     def mape(self) -> float:
@@ -83,6 +87,7 @@ class Validation(NamedTuple):
             "spearman": self.spearman,
             "settled": self.settled if self.responses else None,
             "good": self.good,
+            "others": self.others,
             "cases": [{**c.setting._asdict(), "predicted": c.predicted, "measured": c.measured} for c in self.cases],
             "responses": [
                 {**r._asdict(), "before": r.before._asdict(), "after": r.after._asdict()} for r in self.responses
@@ -236,7 +241,7 @@ def validate(make, profile, *, settings=32, responses=10, seconds=4.0, seed=0, t
     predicted = [predict(profile, one, seconds, overhead) for one in drawn]  # before the first run
     expected = [predict_response(profile, *change, overhead) for change in changes]
     n, batch = int(profile.facts["samples_used"]), int(profile.set["batch"])
-    cases = []
+    machine, cases = _Others(), []
     for k, (setting, rate) in enumerate(zip(drawn, predicted)):
         tell(f"setting {k + 1} of {settings}")
         with EngineRun(make, n, batch, setting, seed) as run:
@@ -246,7 +251,30 @@ def validate(make, profile, *, settings=32, responses=10, seconds=4.0, seed=0, t
     for k, ((before, after), marks) in enumerate(zip(changes, expected)):
         tell(f"step response {k + 1} of {responses}")
         found.append(_measure_response(make, n, batch, before, after, marks, seed))
-    return Validation(cases, found)
+    return Validation(cases, found, machine.cpus())
+
+
+class _Others:
+    """CPUs that programs use which are not ours."""
+
+    def __init__(self):
+        self._begun = self._look()
+
+    def _look(self):
+        return time.monotonic(), _busy_seconds(), sum(os.times()[:4])
+
+    def cpus(self):
+        """Return the mean since the beginning."""
+        passed, busy, ours = (now - then for now, then in zip(self._look(), self._begun))
+        return max(busy - ours, 0.0) / passed if passed else 0.0
+
+
+def _busy_seconds():
+    """CPU time of the whole machine; 0 where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError), open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _, _, irq, softirq = map(int, file.readline().split()[1:8])
+        return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def _draw_changes(n, profile, seed):
