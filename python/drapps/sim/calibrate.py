@@ -208,7 +208,7 @@ def _timed_read(path):
 
 
 def _machine(limits, cpus, storage):
-    found = {"cpus": cpus, "warm": 1}
+    found = {"cpus": cpus, "warm": 1, "memory_bw": 1e13}  # crowd has what a full memory bus costs
     quota = limits.get("quota_cpus")
     if quota and quota < cpus:
         found["quota"] = quota

@@ -1,8 +1,8 @@
 """Validate: random settings on the real engine and in the simulator, with a profile that was made before.
 
-The settings are drawn by a seed: workers, readers, prefetch, a CPU limit, other programs' threads, delayed reads, and the
-consumer's step with its part on a CPU.  The simulator's predictions are made before the engine runs.  Step responses
-change a setting in the middle of a run.
+The settings are drawn by a seed: workers, readers, prefetch, a CPU limit, other programs' threads, delayed reads, and
+the consumer's step with its part on a CPU.  The simulator's predictions are made before the engine runs.  Step
+responses change a setting in the middle of a run.
 """
 
 import math
@@ -130,6 +130,10 @@ def simulation_of(profile, setting, overhead):
     step = max(setting.step, setting.step_cpu) + (overhead if setting.step > setting.step_cpu else 0)
     values = {
         **profile.set,
+        "samples": profile.facts.get("samples_used", 1000),  # all in the page cache
+        "page_cache": 1e15,
+        "memory": 1e15,
+        "warm": 1,
         "demand": 0,
         "accels": 1,
         "accel_speed": 1,
