@@ -27,6 +27,7 @@ PYTHON_LAYERS = [
     ("procpool", ("procpool",)),
     ("chains", ("pyloader",)),
     ("torch", ("torch",)),
+    ("sim", ("sim", "gym")),
     ("bench", ("bench",)),
     ("profile", ("profile",)),
     ("report and top", ("report", "top")),

@@ -11,7 +11,7 @@ from importlib import import_module
 
 COMMANDS = (
     "bench", "burn", "cat", "codec", "experiment", "info", "ls", "ops", "pack", "plan", "preview", "profile", "report",
-    "serve", "top", "trace", "unpack", "verify",
+    "scheduler", "serve", "top", "trace", "unpack", "verify",
 )  # fmt: skip
 
 
