@@ -25,6 +25,8 @@
 #endif
 /* For dr__clear_128: of a memset so short and hot compilers make a slow string instruction. */
 typedef long long dr__words __attribute__((vector_size(32), may_alias));
+/* Eight floats at any address, for sums that stay in registers. */
+typedef float dr__floats __attribute__((vector_size(32), aligned(4), may_alias));
 #ifdef __clang__
 #define DR_NO_UNROLL _Pragma("clang loop unroll(disable)")
 #else
