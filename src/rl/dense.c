@@ -1,65 +1,56 @@
-/* dense.c: tiles of four rows and eight columns, whose sums stay in registers.
- *
- * The loops over a tile have constant bounds, so compilers unroll and vectorise them.
- */
+/* dense.c: the product for any CPU, in vectors of four (SSE2, NEON), and the choice between that and AVX2. */
 #include "rl/dense.h"
 
+#include <stdbool.h>
+
 #include "base/compiler.h"
+#include "kernel/cpu.h"
 
-enum { ROWS = 4, COLS = 8 };
+typedef dr__floats4 dr__rl_vector;
+typedef dr__ints4 dr__rl_bits;
 
-/* A whole tile; n is the row length of B and C. */
-static void full_tile(const float *restrict a, size_t a_row, size_t a_col, const float *restrict b, float *restrict c,
-                      size_t n, int p)
+#include "rl/dense_tiles.h"
+
+#ifdef DR_HAVE_AVX2
+static bool has_avx2(void)
 {
-    dr__floats sum[ROWS];
-    for (int r = 0; r < ROWS; r++)
-        sum[r] = *(const dr__floats *)(c + (size_t)r * n);
-    for (int k = 0; k < p; k++) {
-        const dr__floats line = *(const dr__floats *)(b + (size_t)k * n);
-        const float *at = a + (size_t)k * a_col;
-        for (int r = 0; r < ROWS; r++)
-            sum[r] += line * at[(size_t)r * a_row];
-    }
-    for (int r = 0; r < ROWS; r++)
-        *(dr__floats *)(c + (size_t)r * n) = sum[r];
+    static _Atomic int level; /* 0: not asked yet, 1: any CPU, 2: AVX2 */
+    if (!level)
+        level = dr__cpu_use() >= DR__CPU_AVX2 ? 2 : 1;
+    return level == 2;
 }
-
-static void row_tile(const float *restrict a, size_t a_col, const float *restrict b, float *restrict c, size_t n, int p)
-{
-    dr__floats sum = *(const dr__floats *)c;
-    for (int k = 0; k < p; k++)
-        sum += *(const dr__floats *)(b + (size_t)k * n) * a[(size_t)k * a_col];
-    *(dr__floats *)c = sum;
-}
-
-/* What is left of a row of less than eight columns. */
-static void row_rest(const float *restrict a, size_t a_col, const float *restrict b, float *restrict c, size_t n, int p,
-                     int cols)
-{
-    float sum[COLS];
-    for (int j = 0; j < cols; j++)
-        sum[j] = c[j];
-    for (int k = 0; k < p; k++)
-        for (int j = 0; j < cols; j++)
-            sum[j] += b[(size_t)k * n + (size_t)j] * a[(size_t)k * a_col];
-    for (int j = 0; j < cols; j++)
-        c[j] = sum[j];
-}
+#endif
 
 void dr__rl_dense(const float *a, size_t a_row, size_t a_col, const float *b, float *c, int m, int n, int p)
 {
-    const size_t width = (size_t)n;
-    int i = 0;
-    for (; i + ROWS <= m; i += ROWS)
-        for (int j = 0; j + COLS <= n; j += COLS)
-            full_tile(a + (size_t)i * a_row, a_row, a_col, b + j, c + (size_t)i * width + j, width, p);
-    for (; i < m; i++)
-        for (int j = 0; j + COLS <= n; j += COLS)
-            row_tile(a + (size_t)i * a_row, a_col, b + j, c + (size_t)i * width + j, width, p);
-    const int done = n - n % COLS;
-    for (i = 0; i < m && done < n; i++)
-        row_rest(a + (size_t)i * a_row, a_col, b + done, c + (size_t)i * width + done, width, p, n - done);
+#ifdef DR_HAVE_AVX2
+    if (has_avx2()) {
+        dr__rl_dense_avx2(a, a_row, a_col, b, c, m, n, p);
+        return;
+    }
+#endif
+    dr__rl_dense_c(a, a_row, a_col, b, c, m, n, p);
+}
+
+void dr__rl_tanh_all(float *y, size_t n)
+{
+#ifdef DR_HAVE_AVX2
+    if (has_avx2()) {
+        dr__rl_tanh_all_avx2(y, n);
+        return;
+    }
+#endif
+    dr__rl_tanh_all_c(y, n);
+}
+
+void dr__rl_tanh_all_c(float *y, size_t n)
+{
+    dr__rl_tanh_row(y, n);
+}
+
+void dr__rl_dense_c(const float *a, size_t a_row, size_t a_col, const float *b, float *c, int m, int n, int p)
+{
+    dr__rl_dense_tiles((dr__rl_factor){ a, a_row, a_col }, b, c, m, n, p);
 }
 
 void dr__rl_transpose(const float *from, int rows, int cols, float *to)

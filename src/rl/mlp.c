@@ -11,7 +11,6 @@
 
 #include "base/compiler.h"
 #include "rl/dense.h"
-#include "rl/rl_math.h"
 
 dr__rl_mlp dr__rl_mlp_shape(int n_in, const int *hidden, int n_hidden, int n_out, dr__rl_activation activation)
 {
@@ -87,8 +86,7 @@ size_t dr__rl_mlp_scratch(const dr__rl_mlp *mlp, int rows)
 static void activate(dr__rl_activation activation, float *y, size_t n)
 {
     if (activation == DR__RL_TANH)
-        for (size_t i = 0; i < n; i++)
-            y[i] = dr__rl_tanh(y[i]);
+        dr__rl_tanh_all(y, n);
     else
         for (size_t i = 0; i < n; i++)
             y[i] = y[i] > 0 ? y[i] : 0;
