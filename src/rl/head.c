@@ -150,6 +150,41 @@ void dr__rl_head_grad(const dr__rl_heads *h, const float *out, const uint8_t *ma
     }
 }
 
+/* sum p0 log(p0 / p1), by the logits of p1: p1 - p0. */
+static double categorical_pull(const float *logits, const float *from, const uint8_t *mask, int n, double weight,
+                               float *d)
+{
+    float p[DR__RL_OPTIONS], p0[DR__RL_OPTIONS];
+    double log_sum, log_sum0, apart = 0;
+    if (!probabilities(logits, mask, n, p, &log_sum))
+        return 0;
+    probabilities(from, mask, n, p0, &log_sum0);
+    for (int i = 0; i < n; i++) {
+        if (p0[i] > 0)
+            apart += p0[i] * ((from[i] - log_sum0) - (logits[i] - log_sum));
+        d[i] += (float)(weight * ((double)p[i] - p0[i]));
+    }
+    return apart;
+}
+
+double dr__rl_head_pull(const dr__rl_heads *h, const float *out, const uint8_t *mask, const float *from, double weight,
+                        float *d_out)
+{
+    double apart = 0;
+    for (int k = 0; k < h->n_categoricals; k++)
+        apart += categorical_pull(out + h->cat[k].out, from + h->cat[k].out, mask + h->cat[k].mask, h->cat[k].n, weight,
+                                  d_out + h->cat[k].out);
+    for (int i = 0; i < h->n_continuous; i++) {
+        const float raw = out[h->std_at + i], ls = held_log_std(raw), ls0 = held_log_std(from[h->std_at + i]);
+        const double inv = dr__exp(-2 * ls), off = (double)out[h->mean_at + i] - from[h->mean_at + i];
+        const double ratio = (dr__exp(2 * ls0) + off * off) * inv;
+        apart += ls - ls0 + 0.5 * ratio - 0.5;
+        d_out[h->mean_at + i] += (float)(weight * off * inv);
+        d_out[h->std_at + i] += raw == ls ? (float)(weight * (1 - ratio)) : 0;
+    }
+    return apart;
+}
+
 void dr__rl_squash(const dr__rl_heads *h, const float *action, float *to)
 {
     if (to != action)

@@ -33,6 +33,11 @@ dr__rl_odds dr__rl_head_odds(const dr__rl_heads *heads, const float *out, const 
 void dr__rl_head_grad(const dr__rl_heads *heads, const float *out, const uint8_t *mask, const float *action,
                       double by_logp, double by_entropy, float *d_out);
 
+/* How far the distribution of `out` is from that of `from` (the Kullback-Leibler divergence of `from` to it); adds to d_out
+ * weight times its gradient by `out`. */
+double dr__rl_head_pull(const dr__rl_heads *heads, const float *out, const uint8_t *mask, const float *from,
+                        double weight, float *d_out);
+
 /* `to` (may be `action`) with its continuous part squashed. */
 void dr__rl_squash(const dr__rl_heads *heads, const float *action, float *to);
 

@@ -210,6 +210,7 @@ static double play(const dr__rl_env_def *def, void *env, dr__rl_policy *policy, 
     def->reset(env, seed, obs, mask);
     while (!outcome.terminated && !outcome.truncated) {
         dr__rl_policy_act(policy, obs, mask, draw ? &rng : NULL, action);
+        outcome = (dr__rl_outcome){ 0 };
         def->step(env, action, obs, mask, &outcome);
         gained += outcome.reward;
     }

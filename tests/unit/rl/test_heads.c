@@ -189,6 +189,59 @@ static void gradients_are_exact(void **state)
     }
 }
 
+typedef struct pulled {
+    double outputs[DR__RL_OUTPUTS];
+    float from[DR__RL_OUTPUTS];
+} pulled;
+
+static double divergence(void *owner)
+{
+    const pulled *p = owner;
+    double sum = 0;
+    for (int k = 0; k < heads.n_categoricals; k++) {
+        double one = 0, zero = 0;
+        const int at = heads.cat[k].out;
+        const uint8_t *allowed = mask + heads.cat[k].mask;
+        for (int i = 0; i < heads.cat[k].n; i++) {
+            one += allowed[i] ? exp(p->outputs[at + i]) : 0;
+            zero += allowed[i] ? exp(p->from[at + i]) : 0;
+        }
+        for (int i = 0; i < heads.cat[k].n; i++)
+            if (allowed[i])
+                sum += exp(p->from[at + i]) / zero *
+                       log(exp(p->from[at + i]) / zero / (exp(p->outputs[at + i]) / one));
+    }
+    for (int i = 0; i < heads.n_continuous; i++) { /* by the midpoint rule */
+        const double s1 = exp(p->outputs[heads.std_at + i]), m1 = p->outputs[heads.mean_at + i];
+        const double s0 = exp(p->from[heads.std_at + i]), m0 = p->from[heads.mean_at + i], step = 1e-3;
+        for (double z = -8 + step / 2; z < 8; z += step) {
+            const double u = m0 + s0 * z, p0 = exp(-0.5 * z * z) / sqrt(2 * M_PI);
+            const double z1 = (u - m1) / s1;
+            sum += step * p0 * (-0.5 * z * z - log(s0) + 0.5 * z1 * z1 + log(s1));
+        }
+    }
+    return sum;
+}
+
+static void policies_are_pulled_to_others(void **state)
+{
+    (void)state;
+    static pulled p;
+    float grads[DR__RL_OUTPUTS] = { 0 };
+    prepare(&SPEC);
+    mask[1] = mask[heads.cat[3].mask] = 0;
+    memset(mask + heads.op_mask_at + heads.op_mask, 0, (size_t)heads.op_mask);
+    for (int i = 0; i < heads.n_out; i++) {
+        p.outputs[i] = out[i];
+        p.from[i] = (float)dr__rng_normal(&rng);
+    }
+    const double apart = dr__rl_head_pull(&heads, out, mask, p.from, 1, grads);
+    assert_true(apart > 0.1 && fabs(apart - divergence(&p)) < 1e-4);
+    assert_int_equal(slow_differences(divergence, &p, p.outputs, (size_t)heads.n_out, grads), 0);
+    memset(grads, 0, sizeof grads);
+    assert_true(fabs(dr__rl_head_pull(&heads, out, mask, out, 1, grads)) < 1e-6 && fabs(grads[0]) < 1e-6);
+}
+
 static void squashing_goes_back(void **state)
 {
     (void)state;
@@ -236,6 +289,7 @@ int main(void)
         cmocka_unit_test(what_is_drawn_has_its_probability),
         cmocka_unit_test(what_is_masked_is_never_taken),
         cmocka_unit_test(gradients_are_exact),
+        cmocka_unit_test(policies_are_pulled_to_others),
         cmocka_unit_test(squashing_goes_back),
         cmocka_unit_test(schemas_are_checked),
     };
