@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "exec/segment_stage.h"
 #include "format/remote_set.h"
 #include "graph/prefix.h"
 #include "op/op.h"
@@ -36,6 +37,7 @@ enum {
 #define CHANGED 0.1             /* of a rate, for another plan */
 #define BOUND 1.05              /* the link must be this many times slower than the rest */
 #define SHED 0.05               /* of the samples asked for: the server has less CPU than it said */
+#define NOTED 0.33              /* of a sample: what a cut must save for a sample to be cut that was never read whole */
 #define BUSY 0.8                /* of the server's CPUs: then it limits what arrives, not the link */
 
 typedef enum phase { FIXED, MEASURING, PROBING, PLANNED } phase;
@@ -60,6 +62,7 @@ struct dr__offload {
     char mode[24];
     char *graph, *outputs; /* of requests; owned */
     uint64_t ops;
+    dr__segments segments;
     cut *cuts; /* owned; [0]: as stored */
     int n_cuts, resize_cut;
     double told_cpus;      /* of the server; 0: it did not say */
@@ -81,11 +84,13 @@ struct dr__offload {
     uint64_t began_ns, n_plain;
     uint64_t epoch;                 /* that the last plan was made in */
     uint64_t plan_ns, next_plan_ns; /* what it took; when the next one may be made */
+    bool drew;                      /* model.drawn is of the epoch `drawn` */
+    uint64_t drawn, next_draw_ns;   /* when the draws of another epoch may be looked at */
     totals since;                   /* where the window of rates began */
     dr__offload_rates rates, planned_with;
     double step_s; /* of the consumer, for a sample */
     dr__offload_times before, after;
-    uint64_t per_cut[DR__OFFLOAD_CUTS], n_plans;
+    uint64_t per_cut[DR__OFFLOAD_CUTS], n_segments, n_plans;
     char why[200];
 };
 
@@ -263,6 +268,7 @@ static dr_status fill(dr__exec *e, dr__offload *o, const char *mode, const dr__p
                                    : "no op of this pipeline can run on a server");
     else
         set_fixed(o, e->set->n_places, n_ops);
+    dr__segments_open(e, &o->segments, o->root, o->client, o->policy->segments || e->ranges.always);
     atomic_store(&o->phase, measured ? MEASURING : FIXED);
     if (measured)
         ask_server(o);
@@ -399,8 +405,10 @@ static bool read_cut(dr__exec *e, dr__workbench *bench, dr__job *job, int at, dr
     job->asked_cut = at;
     *status = ask(e, bench, job, at, &answer, &why);
     if (*status == DR_OK && accept_cut(e, bench, job, cut_behind(o, answer.prefix))) {
-        job->wire_bytes = answer.bytes;
+        job->wire_bytes = job->stored_bytes = answer.bytes;
         job->server_ns = answer.cpu_ns;
+        if (!job->cut)
+            dr__segments_whole(e, &o->segments, bench, job->ref.id);
         atomic_fetch_add(job->cut ? &o->samples : &o->shed, 1);
         atomic_fetch_add(&o->server_ns, answer.cpu_ns);
         return true;
@@ -417,17 +425,11 @@ static bool read_cut(dr__exec *e, dr__workbench *bench, dr__job *job, int at, dr
     return false;
 }
 
-bool dr__offload_read(dr__exec *e, dr__workbench *bench, dr__job *job, dr_status *status, dr_error *err)
+/* The sample as it is stored.  false: the server takes no requests for samples. */
+static bool read_stored(dr__exec *e, dr__workbench *bench, dr__job *job, dr_status *status, dr_error *err)
 {
     dr__offload *o = e->offload;
     dr__remote_answer answer;
-    job->cut = job->asked_cut = 0;
-    job->wire_bytes = job->server_ns = 0;
-    if (!o || atomic_load(&o->refused))
-        return false;
-    const int at = job->as_stored ? 0 : choose_cut(o, e, job);
-    if (at && read_cut(e, bench, job, at, status, err))
-        return true;
     dr_error why = { 0 };
     *status = ask(e, bench, job, 0, &answer, &why);
     if (answer.refused) { /* perhaps an older server, which has plain files */
@@ -440,9 +442,38 @@ bool dr__offload_read(dr__exec *e, dr__workbench *bench, dr__job *job, dr_status
         *err = why;
         return true;
     }
-    job->wire_bytes = answer.bytes;
+    job->wire_bytes = job->stored_bytes = answer.bytes;
+    dr__segments_whole(e, &o->segments, bench, job->ref.id);
     atomic_fetch_add(&o->plain, 1);
     return true;
+}
+
+bool dr__offload_read(dr__exec *e, dr__workbench *bench, dr__job *job, dr_status *status, dr_error *err)
+{
+    dr__offload *o = e->offload;
+    job->cut = job->asked_cut = 0;
+    job->wire_bytes = job->server_ns = 0;
+    if (!o || atomic_load(&o->refused))
+        return false;
+    const int at = job->as_stored ? 0 : choose_cut(o, e, job);
+    if (at && read_cut(e, bench, job, at, status, err))
+        return true;
+    if (!at && !job->as_stored && dr__segments_read(e, &o->segments, bench, job, status, err))
+        return true;
+    return read_stored(e, bench, job, status, err);
+}
+
+bool dr__offload_read_whole(dr__exec *e, dr__workbench *bench, dr__job *job, dr_status *status, dr_error *err)
+{
+    if (!e->offload || job->cut)
+        return false;
+    if (err)
+        *err = (dr_error){ 0 };
+    dr__ranges_again(e, bench);
+    job->as_stored = true;
+    const bool read = dr__offload_read(e, bench, job, status, err);
+    job->as_stored = false;
+    return read;
 }
 
 /* --- rates --- */
@@ -541,10 +572,38 @@ static void trace_plan(dr__exec *e, const dr__offload_plan *p)
 {
     if (e->trace)
         dr__trace_event(e->trace, "offload",
-                        "\"policy\":\"%s\",\"samples\":%" PRIu64 ",\"of\":%" PRIu64
+                        "\"policy\":\"%s\",\"samples\":%" PRIu64 ",\"segments\":%" PRIu64 ",\"of\":%" PRIu64
                         ",\"bytes\":%.0f,\"bytes_before\":%.0f,\"epoch_s\":%.4g,\"epoch_s_before\":%.4g,\"why\":\"%s\"",
-                        e->offload->policy->name, p->n_offloaded, p->n, p->after.bytes, p->before.bytes,
+                        e->offload->policy->name, p->n_offloaded, p->n_segments, p->n, p->after.bytes, p->before.bytes,
                         p->after.epoch_s, p->before.epoch_s, p->why);
+}
+
+/* planning: looks at what is drawn in the running epoch, once; at most for one hundredth of the time. */
+static void draw_epoch(dr__exec *e, uint64_t now_ns)
+{
+    dr__offload *o = e->offload;
+    const uint64_t epoch = e->order.epoch;
+    dr__offload_drawn *drawn = NULL;
+    if (!o->segments.on || (o->drew && o->drawn == epoch) || now_ns < o->next_draw_ns)
+        return;
+    const dr_status status = dr__segments_draw(e, &o->segments, &drawn, NULL);
+    pthread_mutex_lock(&o->lock);
+    dr__offload_model_draw(&o->model, drawn);
+    pthread_mutex_unlock(&o->lock);
+    o->drew = status == DR_OK;
+    o->drawn = epoch;
+    o->next_draw_ns = now_ns + PAUSE_TIMES * (dr__now_ns() - now_ns);
+}
+
+/* lock: a sample that was never read whole here has no segments yet.  It is read whole once unless the cut saves so much
+ * that its segments would hardly ever be less. */
+static int to_be_noted(const dr__offload *o, uint64_t id, int cut)
+{
+    const dr__offload_cut_sums *c = &o->model.cuts[cut];
+    if (!o->segments.on || !o->policy->segments || o->model.seconds[id] > 0 ||
+        dr__offload_model_segments(&o->model, id) > 0)
+        return cut;
+    return c->bytes > NOTED * c->n * dr__offload_model_bytes(&o->model, id) ? 0 : cut;
 }
 
 /* planning: makes a plan and puts it into effect.  The model may be added to meanwhile by nobody: `lock` is held while
@@ -565,10 +624,16 @@ static void make_plan(dr__exec *e)
         o->before = plan.before;
         o->after = plan.after;
         memcpy(o->per_cut, plan.per_cut, sizeof o->per_cut);
+        o->n_segments = plan.n_segments;
         o->n_plans++;
         snprintf(o->why, sizeof o->why, "%s", plan.why);
-        for (uint64_t i = 0; i < plan.n; i++)
-            atomic_store_explicit(&o->plan[id_at(e, i)], plan.cuts[i], memory_order_relaxed);
+        for (uint64_t i = 0; i < plan.n; i++) {
+            const uint64_t id = id_at(e, i);
+            const int at = to_be_noted(o, id, plan.cuts[i]);
+            o->per_cut[plan.cuts[i]]--;
+            o->per_cut[at]++;
+            atomic_store_explicit(&o->plan[id], (uint8_t)at, memory_order_relaxed);
+        }
     }
     o->plan_ns = dr__now_ns() - start;
     o->next_plan_ns = start + PAUSE_TIMES * o->plan_ns;
@@ -578,15 +643,17 @@ static void make_plan(dr__exec *e)
     dr__offload_plan_free(&plan);
 }
 
-/* lock: whether the link is what an epoch waits for, with all samples as they are stored; and the text that says so. */
+/* lock: whether the link is what an epoch waits for, while the server runs nothing; and the text that says so. */
 static bool is_link_bound(dr__exec *e)
 {
     dr__offload *o = e->offload;
     const dr__offload_rates r = of_all_ranks(e, o->rates);
     double bytes = 0, seconds = 0;
     for (uint64_t i = 0; i < e->set->n_places; i++) {
-        bytes += dr__offload_model_bytes(&o->model, id_at(e, i));
-        seconds += dr__offload_model_seconds(&o->model, id_at(e, i));
+        const uint64_t id = id_at(e, i);
+        const double segments = dr__offload_model_segments(&o->model, id);
+        bytes += segments > 0 ? segments : dr__offload_model_bytes(&o->model, id);
+        seconds += dr__offload_model_seconds(&o->model, id);
     }
     const double net = r.link_bytes_s > 0 ? bytes / r.link_bytes_s : 0, client = seconds / r.client_cpus;
     const bool bound = net > BOUND * fmax(client, r.trainer_s);
@@ -625,6 +692,7 @@ static void advance(dr__exec *e)
     dr__offload *o = e->offload;
     const totals t = read_totals(e);
     bool plan = false;
+    draw_epoch(e, t.now_ns);
     pthread_mutex_lock(&o->lock);
     switch (atomic_load(&o->phase)) {
     case MEASURING:
@@ -644,7 +712,8 @@ static void advance(dr__exec *e)
         plan = true;
         break;
     case PLANNED:
-        learn_rates(e, &t);
+        if (t.now_ns - o->since.now_ns >= CHECK_NS / 2)
+            learn_rates(e, &t);
         plan = t.now_ns >= o->next_plan_ns && (o->epoch != e->order.epoch || rates_differ(&o->rates, &o->planned_with));
         break;
     default:
@@ -656,12 +725,12 @@ static void advance(dr__exec *e)
 }
 
 /* lock: adds a finished sample to the model; returns whether something may be due. */
-static bool add_sample(dr__exec *e, const dr__job *job, int now)
+static bool add_sample(dr__exec *e, const dr__job *job, double cost, int now)
 {
     dr__offload *o = e->offload;
     const double run_s = (double)job->run_ns * 1e-9;
     if (!job->cut) {
-        dr__offload_model_run(&o->model, job->ref.id, (double)job->wire_bytes, run_s);
+        dr__offload_model_run(&o->model, job->ref.id, (double)job->stored_bytes, run_s, cost);
         o->began_ns = o->began_ns ? o->began_ns : job->since_ns;
         o->n_plain++;
     } else {
@@ -677,17 +746,18 @@ static bool add_sample(dr__exec *e, const dr__job *job, int now)
     return now != MEASURING || (o->n_plain >= enough && dr__now_ns() - o->began_ns >= MEASURE_NS);
 }
 
-void dr__offload_learn(dr__exec *e, const dr__job *job)
+void dr__offload_learn(dr__exec *e, const dr__job *job, double cost)
 {
     dr__offload *o = e->offload;
     const int now = o ? atomic_load(&o->phase) : FIXED;
     if (now == FIXED || !job->wire_bytes || job->program == NULL)
         return;
     pthread_mutex_lock(&o->lock);
-    const bool due = add_sample(e, job, now);
-    pthread_mutex_unlock(&o->lock);
+    const bool due = add_sample(e, job, cost, now);
     const uint64_t time = dr__now_ns();
-    if (!due || (now != PROBING && time < atomic_load(&o->next_check_ns)) || atomic_flag_test_and_set(&o->planning))
+    const bool early = now == PROBING || (now == PLANNED && o->epoch != e->order.epoch && time >= o->next_plan_ns);
+    pthread_mutex_unlock(&o->lock);
+    if (!due || (!early && time < atomic_load(&o->next_check_ns)) || atomic_flag_test_and_set(&o->planning))
         return;
     atomic_store(&o->next_check_ns, time + CHECK_NS);
     advance(e);
@@ -729,6 +799,10 @@ void dr__offload_stats(dr__exec *e, json_t *json)
     set_count(json, "offload_shed", o ? atomic_load(&o->shed) : 0);
     set_count(json, "offload_failed", o ? atomic_load(&o->failed) : 0);
     set_count(json, "offload_server_ns", o ? atomic_load(&o->server_ns) : 0);
+    set_count(json, "segment_samples", o ? atomic_load(&o->segments.samples) : 0);
+    set_count(json, "segment_bytes", o ? atomic_load(&o->segments.bytes) : 0);
+    set_count(json, "segment_stored", o ? atomic_load(&o->segments.stored) : 0);
+    set_count(json, "segment_failed", o ? atomic_load(&o->segments.failed) : 0);
     if (o)
         pthread_mutex_lock(&o->lock);
     set_count(json, "offload_planned", o ? e->set->n_places - DR_MIN(o->per_cut[0], e->set->n_places) : 0);
@@ -744,6 +818,8 @@ static void list_cuts(const dr__offload *o, char *text, size_t size)
 {
     size_t n = 0;
     text[0] = 0;
+    if (o->n_segments)
+        n += (size_t)snprintf(text, size, "%" PRIu64 " in segments", o->n_segments);
     for (int k = 1; k < o->n_cuts && n < size; k++)
         if (o->per_cut[k])
             n += (size_t)snprintf(text + n, size - n, "%s%" PRIu64 " behind %s", n ? ", " : "", o->per_cut[k],
@@ -772,6 +848,6 @@ void dr__offload_explain(dr__exec *e, char *text, size_t size)
     pthread_mutex_unlock(&o->lock);
     if (n > 0 && (size_t)n < size)
         snprintf(text + n, size - (size_t)n,
-                 "; so far %" PRIu64 " samples prepared by the server, %" PRIu64 " shed%s\n", atomic_load(&o->samples),
-                 atomic_load(&o->shed), trouble);
+                 "; so far %" PRIu64 " samples prepared by the server, %" PRIu64 " shed, %" PRIu64 " in segments%s\n",
+                 atomic_load(&o->samples), atomic_load(&o->shed), atomic_load(&o->segments.samples), trouble);
 }

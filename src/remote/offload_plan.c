@@ -6,7 +6,8 @@
  * sophon+ differs from sophon in this.  A sample may stop at every cut on the lower convex hull of its points, so
  * that a cheap op that saves most of the bytes goes before a dear one that saves a little more.  CPU seconds that the
  * client is relieved of may count beside the bytes.  And what turns out not to shorten the epoch is taken back.  It is
- * never worse than another policy, because their plans are among its candidates.
+ * never worse than another policy, because their plans are among its candidates.  Samples as they are stored are sent in
+ * segments where these are known: no plan is the worse for that, so that all of the above starts from there.
  */
 #include "remote/offload_plan.h"
 
@@ -472,16 +473,17 @@ static dr_status plan_sophon_plus(const dr__offload_work *w, const dr__offload_r
 /* --- the table --- */
 
 const dr__offload_policy dr__offload_policies[] = {
-    { "no-off", "every sample as it is stored", plan_no_off },
-    { "all-off", "all ops of all samples that a server may run", plan_all_off },
-    { "resize-off", "of all samples the ops up to the one that makes images of one size", plan_resize_off },
-    { "fastflow", "all ops of a share of the samples, if all ops of all samples shorten the epoch", plan_fastflow },
+    { "no-off", "every sample as it is stored", false, plan_no_off },
+    { "all-off", "all ops of all samples that a server may run", false, plan_all_off },
+    { "resize-off", "of all samples the ops up to the one that makes images of one size", false, plan_resize_off },
+    { "fastflow", "all ops of a share of the samples, if all ops of all samples shorten the epoch", false,
+      plan_fastflow },
     { "sophon", "samples that shrink, by bytes saved per CPU second, until the network is not the slowest any more",
-      plan_sophon },
+      false, plan_sophon },
     { "sophon+",
-      "as sophon; each sample at the cut that pays, the client's CPU counted, nothing that does not shorten "
-      "the epoch",
-      plan_sophon_plus },
+      "as sophon; segments of samples as they are stored, each sample at the cut that pays, the client's CPU counted, "
+      "nothing that does not shorten the epoch",
+      true, plan_sophon_plus },
 };
 const int dr__n_offload_policies = DR_COUNT(dr__offload_policies);
 
@@ -495,7 +497,16 @@ const dr__offload_policy *dr__offload_policy_find(const char *name)
 
 /* --- making a plan --- */
 
-static void describe(const dr__offload_work *w, const dr__offload_rates *r, dr__offload_plan *out)
+/* Points with segments in place of whole samples. */
+static void points_in_segments(const void *user, uint64_t sample, dr__offload_point *p)
+{
+    const dr__offload_work *w = user;
+    w->points(w->user, sample, p);
+    if (p[0].segments > 0 && p[0].segments < p[0].bytes)
+        p[0].bytes = p[0].segments;
+}
+
+static void describe(const dr__offload_work *w, const dr__offload_rates *r, bool segments, dr__offload_plan *out)
 {
     dr__offload_point p[DR__OFFLOAD_CUTS];
     sums none = { 0 }, planned = { 0 };
@@ -504,6 +515,10 @@ static void describe(const dr__offload_work *w, const dr__offload_rates *r, dr__
         w->points(w->user, i, p);
         const int k = out->cuts[i];
         none = moved(none, &(dr__offload_point){ 0 }, &p[0]);
+        if (segments && p[0].segments > 0 && p[0].segments < p[0].bytes) {
+            p[0].bytes = p[0].segments;
+            out->n_segments += k == 0;
+        }
         planned = moved(planned, &(dr__offload_point){ 0 }, &p[k]);
         out->per_cut[k]++;
         out->n_offloaded += k > 0;
@@ -521,11 +536,14 @@ dr_status dr__offload_plan_make(const dr__offload_policy *policy, const dr__offl
     *out = (dr__offload_plan){ .n = w->n, .cuts = dr__alloc_zero(w->n ? w->n : 1, 1) };
     if (!out->cuts)
         return dr__fail(err, DR_ERR_NOMEM, "offload: out of memory for %llu samples", (unsigned long long)w->n);
+    const dr__offload_work in_segments = {
+        .n = w->n, .n_cuts = w->n_cuts, .resize_cut = w->resize_cut, .points = points_in_segments, .user = w
+    };
     if (r->server_cpus > 0)
-        DR_TRY(policy->plan(w, r, out, err));
+        DR_TRY(policy->plan(policy->segments ? &in_segments : w, r, out, err));
     else
         snprintf(out->why, sizeof out->why, "the server has no CPU to give");
-    describe(w, r, out);
+    describe(w, r, policy->segments, out);
     return DR_OK;
 }
 

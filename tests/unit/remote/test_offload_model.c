@@ -27,7 +27,7 @@ static void samples_are_known_by_what_they_took(void **state)
     dr__offload_model m = made();
     assert_true(dr__offload_model_seconds(&m, 5) == 0);
     for (uint64_t i = 0; i < 10; i++)
-        dr__offload_model_run(&m, i, 1000.0 * (double)(i + 1), 1e-3 + 1e-6 * 1000.0 * (double)(i + 1));
+        dr__offload_model_run(&m, i, 1000.0 * (double)(i + 1), 1e-3 + 1e-6 * 1000.0 * (double)(i + 1), 0);
     assert_true(near(dr__offload_model_seconds(&m, 9), 11e-3));
     assert_true(near(dr__offload_model_bytes(&m, 50), 5500));     /* unknown: the mean */
     assert_true(near(dr__offload_model_seconds(&m, 50), 6.5e-3)); /* likewise */
@@ -42,8 +42,8 @@ static void a_line_that_falls_is_none(void **state)
 {
     (void)state;
     dr__offload_model m = made();
-    dr__offload_model_run(&m, 0, 1000, 2e-3);
-    dr__offload_model_run(&m, 1, 2000, 1e-3);
+    dr__offload_model_run(&m, 0, 1000, 2e-3, 0);
+    dr__offload_model_run(&m, 1, 2000, 1e-3, 0);
     m.bytes[2] = 1e9f;
     assert_true(near(dr__offload_model_seconds(&m, 2), 1.5e-3));
     dr__offload_model_free(&m);
@@ -54,8 +54,8 @@ static void cuts_are_shares(void **state)
     (void)state;
     dr__offload_model m = made();
     dr__offload_point p[3];
-    dr__offload_model_run(&m, 0, 1000, 10e-3);
-    dr__offload_model_run(&m, 1, 3000, 30e-3);
+    dr__offload_model_run(&m, 0, 1000, 10e-3, 0);
+    dr__offload_model_run(&m, 1, 3000, 30e-3, 0);
     dr__offload_model_cut(&m, 0, 2, 500, 20e-3, 1e-3); /* the server is twice as slow */
     dr__offload_model_points(&m, 1, p);
     assert_true(near(p[0].bytes, 3000) && near(p[0].client_s, 30e-3) && p[0].server_s == 0);
