@@ -45,6 +45,7 @@ typedef struct dr__job {
     bool as_stored;                 /* ask for no ops */
     uint64_t wire_bytes, server_ns; /* what was sent for it, and the server's CPU time; 0: not from a server */
     uint64_t stored_bytes;          /* not cut: those of the sample as it is stored */
+    uint64_t unpack_ns;             /* time to check and decompress what was sent */
 } dr__job;
 
 typedef struct dr__parked {

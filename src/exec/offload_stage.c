@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <drapps/codec.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -23,7 +25,8 @@
 #include "trace/event.h"
 
 enum {
-    MOST_CUTS = 24,   /* places to cut at; later ones of a longer graph are left out */
+    MOST_PLACES = 24, /* to cut at; later ones of a longer graph are left out */
+    MOST_CUTS = 2 * MOST_PLACES, /* each as it is, and compressed */
     PROBES = 6,       /* samples that are cut at each place before the first plan */
     LARGE_PROBES = 2, /* the same where what is sent is larger than the samples, or of a size that depends on them */
     MEASURE_SAMPLES = 64, /* in the first stage; or a quarter of the set */
@@ -42,8 +45,13 @@ enum {
 
 typedef enum phase { FIXED, MEASURING, PROBING, PLANNED } phase;
 
+/* What images of bytes are compressed with. */
+static const char pixels_codec[] = "delta+bitshuffle+zstd:1";
+
 typedef struct cut {
-    int prefix; /* ops before it */
+    int prefix;        /* ops before it */
+    const char *codec; /* NULL: none */
+    int plain;         /* the number of this cut, or of the same without a codec, which has the parts */
     unsigned probes;
     char name[64];
     dr__prefix parts;
@@ -75,6 +83,7 @@ struct dr__offload {
     atomic_uint_fast64_t next_check_ns;
     atomic_flag planning;
 
+    atomic_uint_fast64_t packed; /* of `samples`: compressed */
     atomic_uint_fast64_t samples, plain, shed, failed, server_ns, saved_bytes; /* for the statistics */
 
     pthread_mutex_t lock; /* all below */
@@ -163,6 +172,7 @@ static dr_status add_cut(dr__exec *e, dr__offload *o, int n_ops, const dr__progr
     if (status != DR_OK)
         return dr__fail(err, status, "%s", why.text);
     c->prefix = n_ops;
+    c->plain = o->n_cuts;
     snprintf(c->name, sizeof c->name, "%s", e->program->graph->nodes[n_ops - 1].op.def->name);
     if (!o->resize_cut && makes_one_size(c))
         o->resize_cut = o->n_cuts;
@@ -177,9 +187,59 @@ static dr_status find_cuts(dr__exec *e, dr__offload *o, const dr__program_option
     if (!o->cuts)
         return dr__fail(err, DR_ERR_NOMEM, "offload: out of memory");
     o->n_cuts = 1;
-    for (int n = 1; n <= most && o->n_cuts < MOST_CUTS; n++)
+    for (int n = 1; n <= most && o->n_cuts < MOST_PLACES; n++)
         DR_TRY(add_cut(e, o, n, options, err));
     return DR_OK;
+}
+
+/* Whether images of bytes, and of one size, cross a cut. */
+static bool has_pixels(const cut *c)
+{
+    bool found = false;
+    for (int i = 0; i < c->parts.head->n_outputs; i++) {
+        const dr_desc *d = &c->parts.head->outputs[i].desc;
+        if (dr__is_image(d) && (d->dtype != DR_U8 || !dr__desc_known(d)))
+            return false;
+        found = found || dr__is_image(d);
+    }
+    return found;
+}
+
+/* Whether this build has the codec, and the server all of its stages (a list of their names; NULL: it has none). */
+static bool both_have(const char *spec, const json_t *stages)
+{
+    dr_codec *codec;
+    size_t i;
+    json_t *stage;
+    if (!stages || dr_codec_open(spec, NULL, &codec, NULL) != DR_OK)
+        return false;
+    dr_codec_close(&codec);
+    for (const char *at = spec; *at; at += strcspn(at, "+"), at += *at == '+') {
+        const size_t n = strcspn(at, ":+");
+        bool found = false;
+        json_array_foreach(stages, i, stage) found =
+            found || (json_string_length(stage) == n && !memcmp(json_string_value(stage), at, n));
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* Each cut with images of bytes once more, compressed. */
+static void add_packed_cuts(dr__offload *o, const json_t *stages)
+{
+    const int n = o->n_cuts;
+    if (n == 1 || !o->policy->plus || !both_have(pixels_codec, stages))
+        return;
+    for (int k = 1; k < n; k++) {
+        if (!has_pixels(&o->cuts[k]))
+            continue;
+        cut *c = &o->cuts[o->n_cuts++];
+        c->prefix = o->cuts[k].prefix;
+        c->codec = pixels_codec;
+        c->plain = k;
+        memcpy(c->name, o->cuts[k].name, sizeof c->name);
+    }
 }
 
 struct info {
@@ -198,7 +258,7 @@ static uint8_t *reserve_info(dr__source_target *target, size_t size, size_t keep
     return NULL;
 }
 
-/* What the server says of its CPUs.  A server that says nothing is planned for as if it had one. */
+/* What the server says of its CPUs and codecs.  One that says nothing is planned for as if it had one CPU. */
 static void ask_server(dr__offload *o)
 {
     struct info *info = dr__alloc_zero(1, sizeof *info);
@@ -209,6 +269,7 @@ static void ask_server(dr__offload *o)
     if (dr__remote_client_get(o->client, "/v1/info", NULL, 0, 0, &info->head, &reply, NULL) == DR_OK) {
         json_t *json = json_loadb(info->text, (size_t)reply.got, 0, NULL);
         o->told_cpus = json_number_value(json_object_get(json, "cpus"));
+        add_packed_cuts(o, json_object_get(json, "codecs"));
         json_decref(json);
     }
     dr__free(info);
@@ -250,7 +311,7 @@ static dr_status fill(dr__exec *e, dr__offload *o, const char *mode, const dr__p
     o->ops = dr__op_set();
     DR_TRY(find_cuts(e, o, options, err));
     DR_TRY(copy_texts(e, o, options, err));
-    DR_TRY(dr__offload_model_make(&o->model, o->root->n_samples, o->n_cuts, err));
+    DR_TRY(dr__offload_model_make(&o->model, o->root->n_samples, MOST_CUTS, err));
     for (uint64_t i = 0; i < o->root->n_samples; i++)
         o->model.bytes[i] = (float)dr__remote_set_bytes(o->root, i);
     o->plan = dr__alloc_zero(o->root->n_samples, sizeof *o->plan);
@@ -268,10 +329,11 @@ static dr_status fill(dr__exec *e, dr__offload *o, const char *mode, const dr__p
                                    : "no op of this pipeline can run on a server");
     else
         set_fixed(o, e->set->n_places, n_ops);
-    dr__segments_open(e, &o->segments, o->root, o->client, o->policy->segments || e->ranges.always);
+    dr__segments_open(e, &o->segments, o->root, o->client, o->policy->plus || e->ranges.always);
     atomic_store(&o->phase, measured ? MEASURING : FIXED);
     if (measured)
         ask_server(o);
+    o->model.n_cuts = o->n_cuts;
     return DR_OK;
 }
 
@@ -349,8 +411,11 @@ static int choose_cut(dr__offload *o, const dr__exec *e, const dr__job *job)
     return atomic_load_explicit(&o->plan[job->ref.id], memory_order_relaxed);
 }
 
-static int cut_behind(const dr__offload *o, int prefix)
+/* Where the server stopped: as it was asked to, or earlier. */
+static int cut_behind(const dr__offload *o, int asked, int prefix)
 {
+    if (o->cuts[asked].prefix == prefix)
+        return asked;
     for (int k = 0; k < o->n_cuts; k++)
         if (o->cuts[k].prefix == prefix)
             return k;
@@ -362,7 +427,11 @@ static dr_status ask(dr__exec *e, dr__workbench *bench, dr__job *job, int at, dr
     dr__offload *o = e->offload;
     const dr__remote_work work = { e->o.seed, e->order.epoch, o->ops, o->graph, o->outputs };
     const dr__remote_wish wish = {
-        .id = job->ref.id, .occurrence = job->ref.occurrence, .prefix = o->cuts[at].prefix, .work = at ? &work : NULL
+        .id = job->ref.id,
+        .occurrence = job->ref.occurrence,
+        .prefix = o->cuts[at].prefix,
+        .work = at ? &work : NULL,
+        .codec = o->cuts[at].codec,
     };
     bench->record.max_bytes = DR_MAX(bench->memory_limit, (size_t)DR__ENCODED_LEAST);
     return dr__remote_client_sample(o->client, &wish, &bench->record, answer, err);
@@ -372,7 +441,7 @@ static dr_status ask(dr__exec *e, dr__workbench *bench, dr__job *job, int at, dr
 static bool accept_cut(dr__exec *e, dr__workbench *bench, dr__job *job, int at)
 {
     dr__offload *o = e->offload;
-    const dr__program *p = at > 0 ? o->cuts[at].parts.rest : job->program;
+    const dr__program *p = at > 0 ? o->cuts[o->cuts[at].plain].parts.rest : job->program;
     if (at < 0 || !dr__prefix_fits(at > 0 ? p : e->program, &bench->record))
         return false;
     job->program = p;
@@ -404,9 +473,12 @@ static bool read_cut(dr__exec *e, dr__workbench *bench, dr__job *job, int at, dr
     dr_error why = { 0 };
     job->asked_cut = at;
     *status = ask(e, bench, job, at, &answer, &why);
-    if (*status == DR_OK && accept_cut(e, bench, job, cut_behind(o, answer.prefix))) {
+    if (*status == DR_OK && accept_cut(e, bench, job, cut_behind(o, at, answer.prefix))) {
         job->wire_bytes = job->stored_bytes = answer.bytes;
         job->server_ns = answer.cpu_ns;
+        job->unpack_ns = answer.read_ns;
+        if (job->cut && o->cuts[job->cut].codec)
+            atomic_fetch_add(&o->packed, 1);
         if (!job->cut)
             dr__segments_whole(e, &o->segments, bench, job->ref.id);
         atomic_fetch_add(job->cut ? &o->samples : &o->shed, 1);
@@ -600,7 +672,7 @@ static void draw_epoch(dr__exec *e, uint64_t now_ns)
 static int to_be_noted(const dr__offload *o, uint64_t id, int cut)
 {
     const dr__offload_cut_sums *c = &o->model.cuts[cut];
-    if (!o->segments.on || !o->policy->segments || o->model.seconds[id] > 0 ||
+    if (!o->segments.on || !o->policy->plus || o->model.seconds[id] > 0 ||
         dr__offload_model_segments(&o->model, id) > 0)
         return cut;
     return c->bytes > NOTED * c->n * dr__offload_model_bytes(&o->model, id) ? 0 : cut;
@@ -683,7 +755,7 @@ static void set_probes(dr__offload *o)
 {
     const double stored = o->model.n_run > 0 ? o->model.sum_bytes / o->model.n_run : 0;
     for (int k = 1; k < o->n_cuts; k++)
-        o->cuts[k].probes = known_bytes(&o->cuts[k]) > 2 * stored ? LARGE_PROBES : PROBES;
+        o->cuts[k].probes = known_bytes(&o->cuts[o->cuts[k].plain]) > 2 * stored ? LARGE_PROBES : PROBES;
 }
 
 /* planning: what is due. */
@@ -735,7 +807,7 @@ static bool add_sample(dr__exec *e, const dr__job *job, double cost, int now)
         o->n_plain++;
     } else {
         dr__offload_model_cut(&o->model, job->ref.id, job->cut, (double)job->wire_bytes, (double)job->server_ns * 1e-9,
-                              run_s);
+                              run_s + (double)job->unpack_ns * 1e-9);
     }
     if (now == PROBING && job->asked_cut) {
         o->probes_left -= o->probes_left > 0;
@@ -796,6 +868,7 @@ void dr__offload_stats(dr__exec *e, json_t *json)
     set_count(json, "remote_busy_ns", c.busy_ns);
     set_count(json, "offload_samples", o ? atomic_load(&o->samples) : 0);
     set_count(json, "offload_plain", o ? atomic_load(&o->plain) : 0);
+    set_count(json, "offload_packed", o ? atomic_load(&o->packed) : 0);
     set_count(json, "offload_shed", o ? atomic_load(&o->shed) : 0);
     set_count(json, "offload_failed", o ? atomic_load(&o->failed) : 0);
     set_count(json, "offload_server_ns", o ? atomic_load(&o->server_ns) : 0);
@@ -822,8 +895,8 @@ static void list_cuts(const dr__offload *o, char *text, size_t size)
         n += (size_t)snprintf(text, size, "%" PRIu64 " in segments", o->n_segments);
     for (int k = 1; k < o->n_cuts && n < size; k++)
         if (o->per_cut[k])
-            n += (size_t)snprintf(text + n, size - n, "%s%" PRIu64 " behind %s", n ? ", " : "", o->per_cut[k],
-                                  o->cuts[k].name);
+            n += (size_t)snprintf(text + n, size - n, "%s%" PRIu64 " behind %s%s", n ? ", " : "", o->per_cut[k],
+                                  o->cuts[k].name, o->cuts[k].codec ? " (compressed)" : "");
 }
 
 void dr__offload_explain(dr__exec *e, char *text, size_t size)

@@ -422,6 +422,19 @@ static dr_status take_bytes(dr__transfer_sink *sink, const uint8_t *data, size_t
 
 /* --- sending --- */
 
+/* The number of a codec among those of a request; without room for it the sample is not compressed. */
+static uint8_t number_of(dr__remote_request *r, const char *codec)
+{
+    int i = 0;
+    while (i < r->n_codecs && strcmp(r->codecs[i], codec) != 0)
+        i++;
+    if (i == DR__REMOTE_CODECS || strlen(codec) >= sizeof r->codecs[i])
+        return DR__REMOTE_NO_CODEC;
+    if (i == r->n_codecs)
+        memcpy(r->codecs[r->n_codecs++], codec, strlen(codec) + 1);
+    return (uint8_t)i;
+}
+
 /* Adds the ranges of a wish. */
 static bool add_ranges(dr__remote_request *r, dr__remote_entry *entry, const dr__remote_wish *asked)
 {
@@ -458,6 +471,8 @@ static dr_status make_body(struct group *g, dr__text *out, dr_error *err)
                                          .occurrence = w->asked->occurrence,
                                          .prefix = (uint16_t)w->asked->prefix,
                                          .codec = DR__REMOTE_NO_CODEC };
+        if (w->asked->codec)
+            entries[n].codec = number_of(&request, w->asked->codec);
         if (w->asked->ranges)
             enough = add_ranges(&request, &entries[n], w->asked) && enough;
         const dr__remote_work *work = w->asked->work;
@@ -759,8 +774,10 @@ dr_status dr__remote_client_sample(dr__remote_client *c, const dr__remote_wish *
         if (status != DR_OK)
             dr__fail(err, status, "%s", w.err.text);
         const bool is_error = status == DR_OK && w.head.kind == DR__REMOTE_ERROR;
+        const uint64_t start = dr__now_ns();
         if (status == DR_OK)
             status = read_frame(c, &w, record, answer, err);
+        answer->read_ns = dr__now_ns() - start;
         dr__cond_destroy(&w.changed);
         dr__free(w.payload);
         if (is_error) /* of the sample: asking again makes no difference */

@@ -57,6 +57,7 @@ typedef struct dr__remote_wish {
     const dr__remote_work *work;    /* NULL with prefix 0 */
     const dr__byte_ranges *ranges;  /* with prefix 0, of its image: not the sample, but these; NULL: the sample */
     uint64_t stamp;                 /* with ranges: those of the sample that has this stamp */
+    const char *codec;              /* of what ops make; borrowed, as the texts of its work; NULL: none */
 } dr__remote_wish;
 
 typedef struct dr__remote_answer {
@@ -65,6 +66,7 @@ typedef struct dr__remote_answer {
     int prefix;      /* how many ops were applied: as asked, or fewer */
     uint64_t bytes;  /* that were sent for it */
     uint64_t cpu_ns; /* of the server */
+    uint64_t read_ns; /* that the client took to check and decompress it */
 } dr__remote_answer;
 
 /* Reads a sample into a record: its fields, or what crosses the cut behind answer->prefix ops; or ranges of it, which

@@ -540,10 +540,10 @@ dr_status dr__offload_plan_make(const dr__offload_policy *policy, const dr__offl
         .n = w->n, .n_cuts = w->n_cuts, .resize_cut = w->resize_cut, .points = points_in_segments, .user = w
     };
     if (r->server_cpus > 0)
-        DR_TRY(policy->plan(policy->segments ? &in_segments : w, r, out, err));
+        DR_TRY(policy->plan(policy->plus ? &in_segments : w, r, out, err));
     else
         snprintf(out->why, sizeof out->why, "the server has no CPU to give");
-    describe(w, r, policy->segments, out);
+    describe(w, r, policy->plus, out);
     return DR_OK;
 }
 

@@ -65,7 +65,7 @@ typedef struct dr__offload_plan {
 
 typedef struct dr__offload_policy {
     const char *name, *doc;
-    bool segments; /* cut 0 sends segments where they are known and smaller */
+    bool plus; /* beyond the papers: cut 0 sends segments where they are known and smaller; cuts may be compressed */
     dr_status (*plan)(const dr__offload_work *work, const dr__offload_rates *rates, dr__offload_plan *out,
                       dr_error *err);
 } dr__offload_policy;
