@@ -366,8 +366,9 @@ static void keep_if_better(const dr__offload_work *w, const dr__offload_rates *r
     *best_s = t.epoch_s;
 }
 
-/* Takes back what does not make the epoch longer when it is missing, least gain first.  What was kept once would be
- * kept again, as the link and the client have only got more to do. */
+/* Takes back what does not make the epoch longer when it is missing, least gain first.  What was kept once would mostly
+ * be kept again, as the link and the client have only got more to do; but for the link they have less to do where what
+ * was taken back were more bytes than the sample has, so that the others are looked at once more. */
 static bool take_back(const dr__offload_work *w, const dr__offload_rates *r, uint8_t *cuts)
 {
     dr__offload_point p[DR__OFFLOAD_CUTS];
@@ -385,13 +386,19 @@ static bool take_back(const dr__offload_work *w, const dr__offload_rates *r, uin
     const double most = times_of(r, &at).epoch_s;
     if (done && s.n)
         qsort(s.at, s.n, sizeof *s.at, by_gain);
-    for (uint64_t i = s.n; done && i-- > 0;) {
-        w->points(w->user, s.at[i].sample, p);
-        const sums then = moved(at, &p[s.at[i].to], &p[0]);
-        if (times_of(r, &then).epoch_s > most)
-            continue;
-        cuts[s.at[i].sample] = 0;
-        at = then;
+    for (bool again = done; again;) {
+        again = false;
+        for (uint64_t i = s.n; i-- > 0;) {
+            if (!cuts[s.at[i].sample])
+                continue;
+            w->points(w->user, s.at[i].sample, p);
+            const sums then = moved(at, &p[s.at[i].to], &p[0]);
+            if (times_of(r, &then).epoch_s > most)
+                continue;
+            cuts[s.at[i].sample] = 0;
+            again = again || p[s.at[i].to].bytes > p[0].bytes;
+            at = then;
+        }
     }
     dr__free(s.at);
     return done;
@@ -429,8 +436,33 @@ static void polish(const dr__offload_work *w, const dr__offload_rates *r, uint8_
     }
 }
 
-static dr_status plan_sophon_plus(const dr__offload_work *w, const dr__offload_rates *r, dr__offload_plan *out,
-                                  dr_error *err);
+/* Points with segments in place of whole samples. */
+static void points_in_segments(const void *user, uint64_t sample, dr__offload_point *p)
+{
+    const dr__offload_work *w = user;
+    w->points(w->user, sample, p);
+    if (p[0].segments > 0 && p[0].segments < p[0].bytes)
+        p[0].bytes = p[0].segments;
+}
+
+/* The same samples, whole. */
+static const dr__offload_work *work_in_whole(const dr__offload_work *w)
+{
+    return w->points == points_in_segments ? w->user : w;
+}
+
+/* What the other policies make of these samples, whole or in segments; weighed as sophon+ sends them. */
+static dr_status try_others(const dr__offload_work *seen, const dr__offload_work *w, const dr__offload_rates *r,
+                            dr__offload_plan *out, dr__offload_plan *other, double *best_s, dr_error *err)
+{
+    for (int i = 0; i < dr__n_offload_policies; i++) {
+        if (dr__offload_policies[i].plus)
+            continue;
+        DR_TRY(dr__offload_policies[i].plan(seen, r, other, err));
+        keep_if_better(w, r, other->cuts, out->cuts, best_s);
+    }
+    return DR_OK;
+}
 
 /* The best of the other policies, and of the steps along the hulls. */
 static dr_status find_best(const dr__offload_work *w, const dr__offload_rates *r, dr__offload_plan *out,
@@ -440,12 +472,10 @@ static dr_status find_best(const dr__offload_work *w, const dr__offload_rates *r
     for (size_t i = 0; i < DR_COUNT(weights); i++)
         if (!follow_hulls(w, r, weights[i], out->cuts, best_s))
             return dr__fail(err, DR_ERR_NOMEM, "offload: out of memory");
-    for (int i = 0; i < dr__n_offload_policies; i++) {
-        if (dr__offload_policies[i].plan == plan_sophon_plus)
-            continue;
-        DR_TRY(dr__offload_policies[i].plan(w, r, other, err));
-        keep_if_better(w, r, other->cuts, out->cuts, best_s);
-    }
+    const dr__offload_work *whole = work_in_whole(w);
+    DR_TRY(try_others(w, w, r, out, other, best_s, err));
+    if (whole != w)
+        DR_TRY(try_others(whole, w, r, out, other, best_s, err));
     polish(w, r, out->cuts, best_s);
     return take_back(w, r, out->cuts) ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "offload: out of memory");
 }
@@ -497,15 +527,6 @@ const dr__offload_policy *dr__offload_policy_find(const char *name)
 
 /* --- making a plan --- */
 
-/* Points with segments in place of whole samples. */
-static void points_in_segments(const void *user, uint64_t sample, dr__offload_point *p)
-{
-    const dr__offload_work *w = user;
-    w->points(w->user, sample, p);
-    if (p[0].segments > 0 && p[0].segments < p[0].bytes)
-        p[0].bytes = p[0].segments;
-}
-
 static void describe(const dr__offload_work *w, const dr__offload_rates *r, bool segments, dr__offload_plan *out)
 {
     dr__offload_point p[DR__OFFLOAD_CUTS];
@@ -530,6 +551,17 @@ static void describe(const dr__offload_work *w, const dr__offload_rates *r, bool
     out->after = times_of(r, &planned);
 }
 
+static bool has_segments(const dr__offload_work *w)
+{
+    dr__offload_point p[DR__OFFLOAD_CUTS];
+    for (uint64_t i = 0; i < w->n; i++) {
+        w->points(w->user, i, p);
+        if (p[0].segments > 0 && p[0].segments < p[0].bytes)
+            return true;
+    }
+    return false;
+}
+
 dr_status dr__offload_plan_make(const dr__offload_policy *policy, const dr__offload_work *w, const dr__offload_rates *r,
                                 dr__offload_plan *out, dr_error *err)
 {
@@ -540,7 +572,7 @@ dr_status dr__offload_plan_make(const dr__offload_policy *policy, const dr__offl
         .n = w->n, .n_cuts = w->n_cuts, .resize_cut = w->resize_cut, .points = points_in_segments, .user = w
     };
     if (r->server_cpus > 0)
-        DR_TRY(policy->plan(policy->plus ? &in_segments : w, r, out, err));
+        DR_TRY(policy->plan(policy->plus && has_segments(w) ? &in_segments : w, r, out, err));
     else
         snprintf(out->why, sizeof out->why, "the server has no CPU to give");
     describe(w, r, policy->plus, out);
