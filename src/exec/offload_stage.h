@@ -52,6 +52,9 @@ void dr__offload_set_share(dr__exec *e, double share);
 /* Adds the members "offload_..." to a loader's statistics. */
 void dr__offload_stats(dr__exec *e, json_t *stats);
 
+/* Writes to the trace what became of the samples. */
+void dr__offload_trace(dr__exec *e);
+
 /* Writes a line for people, or nothing without a stage. */
 void dr__offload_explain(dr__exec *e, char *text, size_t size);
 

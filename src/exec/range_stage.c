@@ -36,10 +36,7 @@ void dr__ranges_open(dr__exec *e, const char *mode)
 /* Another read of a remote object is another request; of a local file, a call and a seek of the disk. */
 static uint64_t gap_of(const dr__range_stage *r, const dr__ranged *ranged)
 {
-    return r->has_gap       ? r->gap
-           : ranged->gap    ? ranged->gap
-           : ranged->remote ? UINT64_MAX
-                            : DR__RANGES_LOCAL_GAP;
+    return r->has_gap ? r->gap : ranged->gap ? ranged->gap : ranged->remote ? UINT64_MAX : DR__RANGES_LOCAL_GAP;
 }
 
 /* --- which way --- */

@@ -78,8 +78,8 @@ dr_status dr__ranges_read(struct dr__exec *e, struct dr__workbench *bench, const
 dr_status dr__ranges_read_whole(struct dr__exec *e, struct dr__workbench *bench, const struct dr__job *job,
                                 dr_error *err);
 
-/* For a sample whose bytes are not read by its set (offload_stage.h).  The record has a head in place of the image: plans
- * which ranges the sample needs, and gets the record ready for them.  False: it has to be read whole. */
+/* For a sample whose bytes are not read by its set (offload_stage.h).  The record has a head in place of the image:
+ * plans which ranges the sample needs, and gets the record ready for them.  False: it has to be read whole. */
 bool dr__ranges_plan(struct dr__exec *e, struct dr__workbench *bench, const struct dr__sample_ref *ref,
                      const dr__jpeg_note *note, dr__byte_ranges *ranges);
 

@@ -1,10 +1,10 @@
 /* segment_stage.h: of samples on a drapps server, reads only the bytes of their images that the crop needs.
  *
  * A sample that is sent as it is stored need not be sent whole: where a note says how its image's header begins to be
- * decoded, and the store has seek points of it, the sample is planned first, and the server is asked for the segments of
- * entropy-coded data that the crop touches.  It gathers them from the file and decodes nothing.  They are those of the
- * draw of this sample and epoch, to the byte.  A server that finds the sample changed sends none, and the sample is read
- * whole, as it is whenever something is amiss with segments.
+ * decoded, and the store has seek points of it, the sample is planned first, and the server is asked for the segments
+ * of entropy-coded data that the crop touches.  It gathers them from the file and decodes nothing.  They are those of
+ * the draw of this sample and epoch, to the byte.  A server that finds the sample changed sends none, and the sample is
+ * read whole, as it is whenever something is amiss with segments.
  *
  * What the segments of all samples of an epoch will be is known beforehand, too: the plan of an offload counts with it.
  */
@@ -28,7 +28,8 @@ void dr__segments_open(dr__exec *e, dr__segments *s, const dr_dataset *root, dr_
 
 /* Reads the segments of a job's sample: bench->record has them as its part, and a head in place of the image.
  *
- * @return true: *status says whether they were read, or the epoch has to end; false: the sample has to be read whole. */
+ * @return true: *status says whether they were read, or the epoch has to end; false: the sample has to be read whole.
+ */
 bool dr__segments_read(dr__exec *e, dr__segments *s, dr__workbench *bench, dr__job *job, dr_status *status,
                        dr_error *err);
 

@@ -493,11 +493,12 @@ static dr_status make_body(struct group *g, dr__text *out, dr_error *err)
     if (enough)
         dr__remote_request_put(out, &request);
     dr__free(request.ranges);
-    return out->failed || !enough ? dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for a request", g->client->name) : DR_OK;
+    return out->failed || !enough ? dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for a request", g->client->name)
+                                  : DR_OK;
 }
 
-/* A server before ranges had stamps refuses a request with such ranges, and not only these.  They are done then, and the
- * rest of the group is asked for again.  False: there were none. */
+/* A server before ranges had stamps refuses a request with such ranges, and not only these.  They are done then, and
+ * the rest of the group is asked for again.  False: there were none. */
 static bool refuse_ranges(struct group *g, const dr_error *err)
 {
     bool found = false;
@@ -717,8 +718,7 @@ static dr_status read_pieces(const dr__remote_client *c, const struct wish *w, d
     dr__remote_range *ranges = dr__alloc_zero(DR__REMOTE_RANGES, sizeof *ranges);
     const uint8_t *bytes;
     int n;
-    dr_status status =
-        ranges ? dr__remote_read_segments(&w->head, w->payload, ranges, &n, &bytes, err) : DR_ERR_NOMEM;
+    dr_status status = ranges ? dr__remote_read_segments(&w->head, w->payload, ranges, &n, &bytes, err) : DR_ERR_NOMEM;
     bool right = status == DR_OK && n == wanted->n;
     for (int i = 0; right && i < n; i++)
         right = ranges[i].offset == wanted->at[i].offset && ranges[i].size == wanted->at[i].size;

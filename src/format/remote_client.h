@@ -53,19 +53,19 @@ typedef struct dr__remote_work {
 typedef struct dr__remote_wish {
     uint64_t id;
     uint32_t occurrence;
-    int prefix;                     /* how many ops; 0: the sample as it is stored */
-    const dr__remote_work *work;    /* NULL with prefix 0 */
-    const dr__byte_ranges *ranges;  /* with prefix 0, of its image: not the sample, but these; NULL: the sample */
-    uint64_t stamp;                 /* with ranges: those of the sample that has this stamp */
-    const char *codec;              /* of what ops make; borrowed, as the texts of its work; NULL: none */
+    int prefix;                    /* how many ops; 0: the sample as it is stored */
+    const dr__remote_work *work;   /* NULL with prefix 0 */
+    const dr__byte_ranges *ranges; /* with prefix 0, of its image: not the sample, but these; NULL: the sample */
+    uint64_t stamp;                /* with ranges: those of the sample that has this stamp */
+    const char *codec;             /* of what ops make; borrowed, as the texts of its work; NULL: none */
 } dr__remote_wish;
 
 typedef struct dr__remote_answer {
-    bool refused;    /* it failed because the server refuses such requests, whatever the sample */
-    bool told;       /* it failed because the server says so of this sample */
-    int prefix;      /* how many ops were applied: as asked, or fewer */
-    uint64_t bytes;  /* that were sent for it */
-    uint64_t cpu_ns; /* of the server */
+    bool refused;     /* it failed because the server refuses such requests, whatever the sample */
+    bool told;        /* it failed because the server says so of this sample */
+    int prefix;       /* how many ops were applied: as asked, or fewer */
+    uint64_t bytes;   /* that were sent for it */
+    uint64_t cpu_ns;  /* of the server */
     uint64_t read_ns; /* that the client took to check and decompress it */
 } dr__remote_answer;
 

@@ -182,12 +182,9 @@ void dr__remote_set_no_ranges(const dr_dataset *set)
 
 static void say(const struct remote *r, uint64_t id, const void *data, bool stood_in, dr__record *record)
 {
-    record->ranged = (dr__ranged){ .set = &r->head,
-                                   .id = id,
-                                   .data = data,
-                                   .stood_in = stood_in,
-                                   .remote = true,
-                                   .gap = DR__REMOTE_GAP };
+    record->ranged = (dr__ranged){
+        .set = &r->head, .id = id, .data = data, .stood_in = stood_in, .remote = true, .gap = DR__REMOTE_GAP
+    };
     record->ranged.known = dr__remote_set_names(&r->head, id, &record->ranged.name, &record->ranged.version);
 }
 

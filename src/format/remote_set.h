@@ -23,7 +23,8 @@ uint64_t dr__remote_set_bytes(const dr_dataset *set, uint64_t id);
 /* Whether ranges of the image of a sample can be asked for, and the name and version of its notes. */
 bool dr__remote_set_names(const dr_dataset *set, uint64_t id, uint64_t *name, uint64_t *version);
 
-/* Fills in a record with the fields of the index, and with what stands for the image.  As after a read with a ranger. */
+/* Fills in a record with the fields of the index, and with what stands for the image.  As after a read with a ranger.
+ */
 dr_status dr__remote_set_stand_in(const dr_dataset *set, uint64_t id, const uint8_t *head, size_t size,
                                   dr__record *record, dr_error *err);
 

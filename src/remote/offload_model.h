@@ -2,9 +2,10 @@
  *
  * Samples differ by their stored bytes and by the time that a client takes for all their ops; one that was not run yet
  * is assumed to take what others of its size take.  Where the draws of an epoch are known beforehand, that time is
- * scaled by what the engine predicts for the draw, and the segments of the sample are known, too.  At a cut, the server's and the client's times are shares of that
- * time, learnt from samples that were cut there, so that a server with other CPUs is known by what it reports.
- * A cut that no sample was cut at yet is not for planning.  Not thread-safe.
+ * scaled by what the engine predicts for the draw, and the segments of the sample are known, too.  At a cut, the
+ * server's and the client's times are shares of that time, learnt from samples that were cut there, so that a server
+ * with other CPUs is known by what it reports. A cut that no sample was cut at yet is not for planning.  Not
+ * thread-safe.
  */
 #ifndef DR_REMOTE_OFFLOAD_MODEL_H
 #define DR_REMOTE_OFFLOAD_MODEL_H
@@ -28,8 +29,8 @@ typedef struct dr__offload_drawn {
 typedef struct dr__offload_model {
     uint64_t n; /* ids */
     int n_cuts;
-    float *bytes;                                            /* of each sample as it is stored; 0: not known; owned */
-    float *seconds;                                          /* of the client, for all ops; 0: not known; owned */
+    float *bytes;             /* of each sample as it is stored; 0: not known; owned */
+    float *seconds;           /* of the client, for all ops; 0: not known; owned */
     float *cost;              /* of the draw that took so many seconds, in the engine's units; 0: not known; owned */
     dr__offload_drawn *drawn; /* NULL: nothing is known of the epoch; owned */
     double n_run, sum_bytes, sum_s, sum_bytes2, sum_bytes_s; /* of samples run whole by the client */

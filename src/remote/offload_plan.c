@@ -6,8 +6,8 @@
  * sophon+ differs from sophon in this.  A sample may stop at every cut on the lower convex hull of its points, so
  * that a cheap op that saves most of the bytes goes before a dear one that saves a little more.  CPU seconds that the
  * client is relieved of may count beside the bytes.  And what turns out not to shorten the epoch is taken back.  It is
- * never worse than another policy, because their plans are among its candidates.  Samples as they are stored are sent in
- * segments where these are known: no plan is the worse for that, so that all of the above starts from there.
+ * never worse than another policy, because their plans are among its candidates.  Samples as they are stored are sent
+ * in segments where these are known: no plan is the worse for that, so that all of the above starts from there.
  */
 #include "remote/offload_plan.h"
 

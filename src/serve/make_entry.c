@@ -254,7 +254,8 @@ static dr_status put_ranges(dr__maker *m, const dr__served_set *set, const dr__r
     else
         DR_TRY(read_ranges_of_set(m, set, e->id, ranges, e->n_ranges, err));
     DR_TRY(check_stamp(set, e, err));
-    const dr_status status = dr__remote_put_segments(out, &head, ranges, (int)e->n_ranges, m->bytes.text, m->bytes.n, err);
+    const dr_status status =
+        dr__remote_put_segments(out, &head, ranges, (int)e->n_ranges, m->bytes.text, m->bytes.n, err);
     if (m->bytes.cap > KEEP) {
         dr__free(m->bytes.text);
         m->bytes = (dr__text){ 0 };
