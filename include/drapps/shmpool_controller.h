@@ -150,8 +150,9 @@ DR_API void dr_shmpool_controller_hold(dr_shmpool_controller *controller, bool h
 /**
  * Change the weights.
  *
- * @param weights As dr_weights_schedule_parse reads them; NULL: "step".
- * @param err     The reason of a failure.  May be NULL.
+ * @param controller The controller.
+ * @param weights    As dr_weights_schedule_parse reads them; NULL: "step".
+ * @param err        The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG: they cannot be parsed, and nothing has changed; DR_ERR_FORKED.
  */
@@ -161,7 +162,8 @@ DR_API dr_status dr_shmpool_controller_set_weights(dr_shmpool_controller *contro
 /**
  * Tell the controller that the consumer pauses, or goes on (dr_controller_pause).  What is posted is made meanwhile.
  *
- * @param paused Whether it pauses.
+ * @param controller The controller.
+ * @param paused     Whether it pauses.
  */
 DR_API void dr_shmpool_controller_pause(dr_shmpool_controller *controller, bool paused);
 

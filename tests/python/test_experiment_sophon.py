@@ -167,7 +167,7 @@ def test_verdicts_on_stages():
            "utilisation": 0.5, "prepared": 0}  # fmt: skip
     rows = [{**row, "name": "a", "expected": None, "bound": "x"}, {**row, "name": "b", "expected": "x", "bound": "y"},
             {**row, "name": "c", "expected": "I/O-bound", "bound": "I/O-bound", "prepared": 5}]  # fmt: skip
-    *_, (_, _, claims) = stages.tables({"rows": rows, "images": 1, "rate": 1})
+    *_, (_, _, claims) = three_stages.tables({"rows": rows, "images": 1, "rate": 1})
     assert [holds for _, holds, _ in claims] == ["no", "yes", "yes", "yes"]
 
 
