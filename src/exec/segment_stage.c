@@ -13,6 +13,10 @@ void dr__segments_open(dr__exec *e, dr__segments *s, const dr_dataset *root, dr_
     s->root = root;
     s->client = client;
     s->on = on && e->ranges.on;
+    if (e->ranges.on && !on) {
+        e->ranges.on = false; /* nothing is noted, either */
+        e->ranges.why = "not with this policy of offload, unless asked for";
+    }
 }
 
 /* The note of a sample, if it is one of the sample as the index has it. */
