@@ -202,8 +202,7 @@ def test_changed_files_are_read_whole(server, root, same_size):
 
 
 def test_a_damaged_shard_makes_the_bad_samples_of_a_local_one(root):
-    """Its stamps are those of the manifest, so that ranges are sent; the decoder finds the damage, or the checksum of the
-    whole member does."""
+    """Its stamps are those of the manifest, so that ranges are sent: the decoder finds damage, or the checksum does."""
     with Server(root) as server, loader_of(server.url("packed"), on_bad_sample="skip", shuffle=False) as loader:
         assert [len(rows(loader)) for _ in range(2)] == [N // BATCH] * 2
         (shard,) = (root / "packed").glob("*.tar")
