@@ -298,3 +298,13 @@ def test_plans_in_the_trace_have_segments(large, tmp_path):
     carried(large, "auto", trace=tmp_path / "trace")
     lines = [row for row in drapps.trace.read(tmp_path / "trace").events if row["event"] == "offload"]
     assert lines[-1]["segments"] > 0 and lines[-1]["bytes"] < lines[-1]["bytes_before"]
+
+
+def test_what_is_shed_comes_in_segments(root):
+    """A server with hardly any CPU runs ops of a few samples, and sheds the others."""
+    with Server(root, cpus=0.01) as server, loader_of(server.url("photos"), offload="all", ranges="on") as loader:
+        found = [rows(loader) for _ in range(EPOCHS)]
+        stats = loader.stats()
+    assert found == local(root / "photos")
+    assert stats["offload_samples"] + stats["offload_shed"] == EPOCHS * N
+    assert 0 < stats["segment_samples"] <= stats["offload_shed"]
