@@ -117,7 +117,7 @@ typedef struct dr_loader_options {
     const char *offload; /* which ops a drapps server runs, for a data set that it serves: "auto" (default), "off",
                             "all", "resize", "fastflow", "sophon", "sophon+", or a number of ops from the first on.
                             "auto": where the network is measured to be the bottleneck, for the samples for which it
-                            pays.  See docs/offload.md */
+                            pays; other samples come in segments, as `ranges` allows.  See docs/offload.md */
 
     /* --- tuning --- */
     const char *policy;           /* sets the knobs while the loader runs: a name of dr_policies_json; NULL: "analytic";

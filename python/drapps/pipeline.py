@@ -293,6 +293,7 @@ class Pipeline(Selecting):
             the network is measured to be the bottleneck, for the samples for which it pays; "off": none; "all",
             "resize": all ops that a server can run, or those up to the one that makes images of one size; "fastflow",
             "sophon", "sophon+": policies of docs/offload.md; n: the first n ops.  Batches are the same in any case.
+            With "auto" and "sophon+", samples on which the server runs nothing come in segments, as ranges= allows.
 
         Tuning:
 

@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "exec/offload_parts.h"
+#include "format/remote_set.h"
 
 /* Whether a sample is among the share that the knob allows: always the same ones, spread evenly. */
 static bool in_share(const dr__offload *o, uint64_t id)
@@ -45,7 +46,9 @@ static int cut_behind(const dr__offload *o, int asked, int prefix)
     return -1;
 }
 
-static dr_status ask(dr__exec *e, dr__workbench *bench, dr__job *job, int at, dr__remote_answer *answer, dr_error *err)
+/* parts: what to send where no op is run; NULL: the sample. */
+static dr_status ask(dr__exec *e, dr__workbench *bench, dr__job *job, int at, const dr__segment_plan *parts,
+                     dr__remote_answer *answer, dr_error *err)
 {
     dr__offload *o = e->offload;
     const dr__remote_work work = { e->o.seed, e->order.epoch, o->ops, o->graph, o->outputs };
@@ -55,6 +58,8 @@ static dr_status ask(dr__exec *e, dr__workbench *bench, dr__job *job, int at, dr
         .prefix = o->cuts[at].prefix,
         .work = at ? &work : NULL,
         .codec = o->cuts[at].codec,
+        .ranges = parts ? &parts->ranges : NULL,
+        .stamp = parts ? parts->note.version : 0,
     };
     bench->record.max_bytes = DR_MAX(bench->memory_limit, (size_t)DR__ENCODED_LEAST);
     return dr__remote_client_sample(o->client, &wish, &bench->record, answer, err);
@@ -88,27 +93,55 @@ static void lose_probe(dr__offload *o)
     pthread_mutex_unlock(&o->lock);
 }
 
-/* Asks for the sample with ops.  false: as it is stored, then. */
+/* Asks for the sample with ops.  A server that has shed ops may do so again: then it is to send segments. */
+static dr_status ask_cut(dr__exec *e, dr__workbench *bench, dr__job *job, int at, dr__remote_answer *answer,
+                         dr_error *err)
+{
+    dr__offload *o = e->offload;
+    dr__segment_plan plan;
+    const bool parts = atomic_load(&o->shed) > 0 && dr__segments_plan(e, &o->segments, bench, &job->ref, &plan);
+    dr_status status = ask(e, bench, job, at, parts ? &plan : NULL, answer, err);
+    if (status == DR_OK && answer->segments) {
+        dr__segments_took(e, &o->segments, job, &plan, answer);
+        return DR_OK;
+    }
+    dr__ranges_forget(bench);
+    if (!parts || !answer->refused)
+        return status;
+    dr__remote_set_no_ranges(o->root); /* it may be the ranges that an older server refuses */
+    return ask(e, bench, job, at, NULL, answer, err);
+}
+
+/* What was read, as the statistics and plans know it. */
+static void note_answer(dr__exec *e, dr__workbench *bench, dr__job *job, const dr__remote_answer *answer)
+{
+    dr__offload *o = e->offload;
+    job->server_ns = answer->cpu_ns;
+    job->unpack_ns = answer->read_ns;
+    if (!answer->segments)
+        job->wire_bytes = job->stored_bytes = answer->bytes;
+    if (!answer->segments && !job->cut)
+        dr__segments_whole(e, &o->segments, bench, job->ref.id);
+    atomic_fetch_add(job->cut ? &o->samples : &o->shed, 1);
+    if (job->cut && o->cuts[job->cut].codec)
+        atomic_fetch_add(&o->packed, 1);
+    atomic_fetch_add(&o->server_ns, answer->cpu_ns);
+}
+
+/* The sample behind a cut.  false: as it is stored, then. */
 static bool read_cut(dr__exec *e, dr__workbench *bench, dr__job *job, int at, dr_status *status, dr_error *err)
 {
     dr__offload *o = e->offload;
     dr__remote_answer answer;
     dr_error why = { 0 };
     job->asked_cut = at;
-    *status = ask(e, bench, job, at, &answer, &why);
+    *status = ask_cut(e, bench, job, at, &answer, &why);
     if (*status == DR_OK && accept_cut(e, bench, job, cut_behind(o, at, answer.prefix))) {
-        job->wire_bytes = job->stored_bytes = answer.bytes;
-        job->server_ns = answer.cpu_ns;
-        job->unpack_ns = answer.read_ns;
-        if (job->cut && o->cuts[job->cut].codec)
-            atomic_fetch_add(&o->packed, 1);
-        if (!job->cut)
-            dr__segments_whole(e, &o->segments, bench, job->ref.id);
-        atomic_fetch_add(job->cut ? &o->samples : &o->shed, 1);
-        atomic_fetch_add(&o->server_ns, answer.cpu_ns);
+        note_answer(e, bench, job, &answer);
         return true;
     }
-    if (*status == DR_ERR_STATE || *status == DR_ERR_CANCELLED || *status == DR_ERR_NOMEM) {
+    dr__ranges_forget(bench);
+    if (!answer.told && (*status == DR_ERR_STATE || *status == DR_ERR_CANCELLED || *status == DR_ERR_NOMEM)) {
         *err = why;
         return true;
     }
@@ -126,7 +159,7 @@ static bool read_stored(dr__exec *e, dr__workbench *bench, dr__job *job, dr_stat
     dr__offload *o = e->offload;
     dr__remote_answer answer;
     dr_error why = { 0 };
-    *status = ask(e, bench, job, 0, &answer, &why);
+    *status = ask(e, bench, job, 0, NULL, &answer, &why);
     if (answer.refused) { /* perhaps an older server, which has plain files */
         note_refusal(o, &o->refused, &why);
         return false;

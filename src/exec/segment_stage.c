@@ -13,6 +13,10 @@ void dr__segments_open(dr__exec *e, dr__segments *s, const dr_dataset *root, dr_
     s->root = root;
     s->client = client;
     s->on = on && e->ranges.on;
+    if (e->ranges.on && !on) {
+        e->ranges.on = false; /* nothing is noted, either */
+        e->ranges.why = "not with this policy of offload, unless asked for";
+    }
 }
 
 /* The note of a sample, if it is one of the sample as the index has it. */
@@ -29,16 +33,30 @@ static uint64_t wire_bytes(const dr__byte_ranges *ranges)
     return DR__REMOTE_HEAD + 8 + 16 * (uint64_t)ranges->n + dr__byte_ranges_total(ranges);
 }
 
-/* Plans the segments of a sample from its note.  False: the whole of it is less, or has to be read. */
-static bool plan_segments(dr__exec *e, const dr__segments *s, dr__workbench *bench, const dr__sample_ref *ref,
-                          dr__jpeg_note *note, dr__byte_ranges *ranges)
+bool dr__segments_plan(dr__exec *e, const dr__segments *s, dr__workbench *bench, const dr__sample_ref *ref,
+                       dr__segment_plan *plan)
 {
+    const dr__jpeg_head *head = &plan->note.head;
     bench->seek = e->seek;
     bench->record.max_bytes = DR_MAX(bench->memory_limit, (size_t)DR__ENCODED_LEAST);
-    return find_note(e, s, ref->id, note) &&
-           dr__remote_set_stand_in(s->root, ref->id, note->head.bytes, note->head.size, &bench->record, NULL) ==
-               DR_OK &&
-           dr__ranges_plan(e, bench, ref, note, ranges) && wire_bytes(ranges) < note->content.size;
+    if (find_note(e, s, ref->id, &plan->note) &&
+        dr__remote_set_stand_in(s->root, ref->id, head->bytes, head->size, &bench->record, NULL) == DR_OK &&
+        dr__ranges_plan(e, bench, ref, &plan->note, &plan->ranges) &&
+        wire_bytes(&plan->ranges) < plan->note.content.size)
+        return true;
+    dr__ranges_forget(bench);
+    return false;
+}
+
+void dr__segments_took(dr__exec *e, dr__segments *s, dr__job *job, const dr__segment_plan *plan,
+                       const dr__remote_answer *answer)
+{
+    job->wire_bytes = answer->bytes;
+    job->stored_bytes = plan->note.content.size;
+    dr__ranges_count(e, &plan->ranges, plan->note.content.size);
+    atomic_fetch_add(&s->samples, 1);
+    atomic_fetch_add(&s->bytes, answer->bytes);
+    atomic_fetch_add(&s->stored, plan->note.content.size);
 }
 
 /* Asks for segments.  An answer that concerns this sample alone is no error of the epoch. */
@@ -62,24 +80,14 @@ static bool ends_epoch(dr_status status, const dr__remote_answer *answer)
 bool dr__segments_read(dr__exec *e, dr__segments *s, dr__workbench *bench, dr__job *job, dr_status *status,
                        dr_error *err)
 {
-    dr__jpeg_note note;
-    dr__byte_ranges ranges;
+    dr__segment_plan plan;
     dr__remote_answer answer;
     dr_error why = { 0 };
-    if (!s->on)
+    if (!dr__segments_plan(e, s, bench, &job->ref, &plan))
         return false;
-    if (!plan_segments(e, s, bench, &job->ref, &note, &ranges)) {
-        dr__ranges_forget(bench);
-        return false;
-    }
-    *status = ask(s, bench, job, &ranges, note.version, &answer, &why);
+    *status = ask(s, bench, job, &plan.ranges, plan.note.version, &answer, &why);
     if (*status == DR_OK) {
-        job->wire_bytes = answer.bytes;
-        job->stored_bytes = note.content.size;
-        dr__ranges_count(e, &ranges, note.content.size);
-        atomic_fetch_add(&s->samples, 1);
-        atomic_fetch_add(&s->bytes, answer.bytes);
-        atomic_fetch_add(&s->stored, note.content.size);
+        dr__segments_took(e, s, job, &plan, &answer);
         return true;
     }
     dr__ranges_forget(bench);
@@ -105,12 +113,9 @@ void dr__segments_whole(dr__exec *e, dr__segments *s, dr__workbench *bench, uint
 static void draw(dr__exec *e, const dr__segments *s, dr__workbench *bench, const dr__sample_ref *ref,
                  dr__offload_drawn *out)
 {
-    dr__jpeg_note note;
-    dr__byte_ranges ranges;
-    if (!plan_segments(e, s, bench, ref, &note, &ranges))
-        return;
-    out->bytes = (float)wire_bytes(&ranges);
-    out->cost = (float)bench->cost;
+    dr__segment_plan plan;
+    if (dr__segments_plan(e, s, bench, ref, &plan))
+        *out = (dr__offload_drawn){ .bytes = (float)wire_bytes(&plan.ranges), .cost = (float)bench->cost };
 }
 
 dr_status dr__segments_draw(dr__exec *e, const dr__segments *s, dr__offload_drawn **out, dr_error *err)

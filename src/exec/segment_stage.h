@@ -33,6 +33,21 @@ void dr__segments_open(dr__exec *e, dr__segments *s, const dr_dataset *root, dr_
 bool dr__segments_read(dr__exec *e, dr__segments *s, dr__workbench *bench, dr__job *job, dr_status *status,
                        dr_error *err);
 
+/* The segments of a sample, from its note. */
+typedef struct dr__segment_plan {
+    dr__jpeg_note note;
+    dr__byte_ranges ranges;
+} dr__segment_plan;
+
+/* Plans the segments of a sample, whose record then has a head in place of its image.  False: they are not known, or
+ * not fewer bytes than the whole sample. */
+bool dr__segments_plan(dr__exec *e, const dr__segments *s, dr__workbench *bench, const dr__sample_ref *ref,
+                       dr__segment_plan *plan);
+
+/* Notes that they were read. */
+void dr__segments_took(dr__exec *e, dr__segments *s, dr__job *job, const dr__segment_plan *plan,
+                       const dr__remote_answer *answer);
+
 /* After a sample was read whole, as it is stored: it is to be noted once it was decoded. */
 void dr__segments_whole(dr__exec *e, dr__segments *s, dr__workbench *bench, uint64_t id);
 

@@ -742,7 +742,9 @@ static dr_status read_frame(const dr__remote_client *c, const struct wish *w, dr
     answer->prefix = w->head.prefix;
     answer->bytes = DR__REMOTE_HEAD + w->head.size;
     answer->cpu_ns = (uint64_t)w->head.cpu_us * 1000;
-    if ((w->head.kind == DR__REMOTE_SEGMENTS) != (w->asked->ranges != NULL) && w->head.kind != DR__REMOTE_ERROR)
+    answer->segments = w->head.kind == DR__REMOTE_SEGMENTS;
+    const bool whole = w->head.kind == DR__REMOTE_SAMPLE && w->head.prefix == 0;
+    if ((answer->segments && !w->asked->ranges) || (whole && w->asked->ranges && !w->asked->prefix))
         return dr__fail(err, DR_ERR_FORMAT, "%s: an answer to what was not asked", c->name);
     switch (w->head.kind) {
     case DR__REMOTE_SEGMENTS:

@@ -55,13 +55,14 @@ typedef struct dr__remote_wish {
     uint32_t occurrence;
     int prefix;                    /* how many ops; 0: the sample as it is stored */
     const dr__remote_work *work;   /* NULL with prefix 0 */
-    const dr__byte_ranges *ranges; /* with prefix 0, of its image: not the sample, but these; NULL: the sample */
+    const dr__byte_ranges *ranges; /* of its image: where no op is run, not the sample, but these; NULL: the sample */
     uint64_t stamp;                /* with ranges: those of the sample that has this stamp */
     const char *codec;             /* of what ops make; borrowed, as the texts of its work; NULL: none */
 } dr__remote_wish;
 
 typedef struct dr__remote_answer {
     bool refused;     /* it failed because the server refuses such requests, whatever the sample */
+    bool segments;    /* ranges were sent: they are the pieces of the record's part */
     bool told;        /* it failed because the server says so of this sample */
     int prefix;       /* how many ops were applied: as asked, or fewer */
     uint64_t bytes;   /* that were sent for it */

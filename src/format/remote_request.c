@@ -115,8 +115,6 @@ static dr_status take_entry(const json_t *v, dr__remote_request *r, dr_error *er
     e->occurrence = (uint32_t)occurrence;
     e->prefix = (uint16_t)prefix;
     DR_TRY(take_codec(json_array_get(v, 3), r, &e->codec, err));
-    if (n > 4 && e->prefix)
-        return wrong(err, "a sample has either ranges or a prefix");
     if (n > 4)
         DR_TRY(take_ranges(json_array_get(v, 4), r, e, err));
     if (n > 5 && !take_hex(json_array_get(v, 5), &e->stamp))

@@ -12,8 +12,9 @@
  *   outputs      the fields that the whole pipeline delivers: they decide what crosses a cut.  Optional: all
  *   graph        in canonical form.  Optional where no entry has a prefix
  *   samples      for each: its id, its occurrence in the epoch, how many nodes the server runs, and the codec of the
- *                result (null: none); ranges of the stored sample instead of ops, if there is a fifth value; with a
- *                sixth one, 16 hexadecimal digits, only of the sample that has this stamp in the index
+ *                result (null: none); if there is a fifth value, ranges of the stored sample instead of all of it, if
+ *                no op is asked for, or none is run; with a sixth one, 16 hexadecimal digits, only of the sample that
+ * has this stamp in the index
  *
  * The parser is strict: unknown keys, wrong types and values out of range are errors.  Bytes of a request are not
  * trusted; limits are the caller's.

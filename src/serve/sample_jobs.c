@@ -575,7 +575,7 @@ static bool sort_entries(const dr__jobs *jobs, dr__job *j)
         const dr__remote_entry *e = &j->request.entries[i];
         const int class = e->prefix && jobs->o.cpus > 0 ? OPS : READS;
         j->entries[class][j->n[class]++] = (uint32_t)i;
-        j->outcome[i] = e->by_ranges ? OUT_ranges : e->prefix ? OUT_shed : OUT_stored;
+        j->outcome[i] = e->prefix ? OUT_shed : e->by_ranges ? OUT_ranges : OUT_stored;
     }
     return true;
 }

@@ -202,8 +202,7 @@ def test_changed_files_are_read_whole(server, root, same_size):
 
 
 def test_a_damaged_shard_makes_the_bad_samples_of_a_local_one(root):
-    """Its stamps are those of the manifest, so that ranges are sent; the decoder finds the damage, or the checksum of the
-    whole member does."""
+    """Its stamps are those of the manifest, so that ranges are sent: the decoder finds damage, or the checksum does."""
     with Server(root) as server, loader_of(server.url("packed"), on_bad_sample="skip", shuffle=False) as loader:
         assert [len(rows(loader)) for _ in range(2)] == [N // BATCH] * 2
         (shard,) = (root / "packed").glob("*.tar")
@@ -299,3 +298,13 @@ def test_plans_in_the_trace_have_segments(large, tmp_path):
     carried(large, "auto", trace=tmp_path / "trace")
     lines = [row for row in drapps.trace.read(tmp_path / "trace").events if row["event"] == "offload"]
     assert lines[-1]["segments"] > 0 and lines[-1]["bytes"] < lines[-1]["bytes_before"]
+
+
+def test_what_is_shed_comes_in_segments(root):
+    """A server with hardly any CPU runs ops of a few samples, and sheds the others."""
+    with Server(root, cpus=0.01) as server, loader_of(server.url("photos"), offload="all", ranges="on") as loader:
+        found = [rows(loader) for _ in range(EPOCHS)]
+        stats = loader.stats()
+    assert found == local(root / "photos")
+    assert stats["offload_samples"] + stats["offload_shed"] == EPOCHS * N
+    assert 0 < stats["segment_samples"] <= stats["offload_shed"]

@@ -23,7 +23,7 @@ from serve_client import ERROR, SAMPLE, SEGMENTS, Server, frames_of, raw_request
 import drapps
 
 SEED, N = 11, 12
-FORMAT, ARG, LIMIT = -4, -1, -5
+FORMAT, ARG, LIMIT, STATE = -4, -1, -5, -7
 
 
 def pipelines(folder):
@@ -266,6 +266,33 @@ def test_ranges_of_a_shard(client, root):
     data = stored(root, "val")[1].read_bytes()
     frame = client.samples("shards", [[1, 0, 0, None, [[0, len(data)]]]])[0]
     assert frame.segments[1] == data
+
+
+def stamps_of(client, name):
+    data = section(client.ask(f"/v1/sets/{name}/index").body, 3)
+    return struct.unpack(f"<{len(data) // 8}Q", data)
+
+
+def test_ranges_with_a_stamp(tmp_path):
+    """Ranges of a sample that has another stamp by now are refused, of any kind of set."""
+    write_folder(tmp_path / "train", N)
+    write_folder(tmp_path / "of", N)
+    drapps.read(tmp_path / "of").pack(tmp_path / "packed")
+    with Server(tmp_path) as server:
+        client = server.client()
+        path = sorted((tmp_path / "train").rglob("*.jpg"))[2]
+        for name, data in (("train", path.read_bytes()), ("packed", drapps.read(tmp_path / "packed")[2]["image"])):
+            data = bytes(data)
+            stamp = f"{stamps_of(client, name)[2]:016x}"
+            entries = [[2, 0, 0, None, [[3, 40], [90, 7]], stamp], [2, 0, 0, None, [[3, 40]], "0123456789abcdef"]]
+            good, bad = client.samples(name, entries)
+            assert good.kind == SEGMENTS and good.segments == ([(3, 40), (90, 7)], data[3:43] + data[90:97])
+            assert bad.kind == ERROR and bad.error[0] == STATE and "changed" in bad.error[1]
+        stamp = f"{stamps_of(client, 'train')[2]:016x}"
+        path.write_bytes(path.read_bytes())
+        assert client.samples("train", [[2, 0, 0, None, [[3, 40]], stamp]])[0].error[0] == STATE
+        for ranges in ([[9, 5], [3, 2]], [[3, 0]], [[1 << 40, 5]], [[0, 1 << 50]]):
+            assert client.samples("packed", [[2, 0, 0, None, ranges]])[0].kind == ERROR
 
 
 def test_bad_entries_have_errors_of_their_own(client, root):

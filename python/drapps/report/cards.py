@@ -86,11 +86,12 @@ def _server(sums):
     all_samples = sums["plain"] + sums["samples"] + sums["shed"] + sums["segments"]
     if not all_samples:
         return
-    note = f"{count_text(sums['packed'])} of them sent compressed, {count_text(sums['shed'])} shed"
-    yield "prepared by the server", percent(sums["samples"] / all_samples), f"{count_text(sums['samples'])} samples; {note}"
+    made, packed, shed, parts = (count_text(sums[name]) for name in ("samples", "packed", "shed", "segments"))
+    note = f"{made} samples, {packed} of them sent compressed; {shed} shed"
+    yield "prepared by the server", percent(sums["samples"] / all_samples), note
     if sums["segments"]:
-        note = f"{bytes_text(sums['segment_bytes'])} of {bytes_text(sums['segment_stored'])}"
-        yield "sent in segments", percent(sums["segments"] / all_samples), f"{count_text(sums['segments'])} samples; {note}"
+        note = f"{parts} samples, {bytes_text(sums['segment_bytes'])} of {bytes_text(sums['segment_stored'])}"
+        yield "sent in segments", percent(sums["segments"] / all_samples), note
 
 
 def _whole_machine(f):

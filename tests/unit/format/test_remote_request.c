@@ -21,7 +21,7 @@ static void requests_are_read(void **state)
         parse("{\"seed\":\"18446744073709551615\",\"epoch\":3,\"ops\":\"00000000000000ff\",\"outputs\":\"image\","
               "\"graph\":{\"version\":1,\"nodes\":[]},\"samples\":[[17,1,2,\"lz4\"],[4,0,0,null],[4,0,0,\"none\"],"
               "[5,0,0,\"lz4\",[[0,600],[9000,400]]],[6,0,0,\"zstd\",[]],"
-              "[7,0,0,null,[[1,2]],\"fedcba9876543210\"],[8,0,0,null,[],\"0000000000000001\"]]}",
+              "[7,0,3,null,[[1,2]],\"fedcba9876543210\"],[8,0,0,null,[],\"0000000000000001\"]]}",
               &r));
     assert_true(r.seed == UINT64_MAX);
     assert_int_equal(r.epoch, 3);
@@ -101,7 +101,6 @@ static void everything_else_is_refused(void **state)
         { WITH("[1,0,0,null,{}]"), DR_ERR_FORMAT, "the ranges of a sample are a list" },
         { WITH("[1,0,0,null,[1]]"), DR_ERR_FORMAT, "a range is [offset, size]" },
         { WITH("[1,0,0,null,[[1,-1]]]"), DR_ERR_FORMAT, "a range is [offset, size]" },
-        { WITH("[1,0,2,null,[[1,1]]]"), DR_ERR_FORMAT, "either ranges or a prefix" },
         { "{\"seed\":0,\"epoch\":0,\"samples\":[[1,0,2,null]]}", DR_ERR_FORMAT, "a prefix needs a graph" },
         { WITH("[1,0,0,\"a\"],[1,0,0,\"b\"],[1,0,0,\"c\"],[1,0,0,\"d\"],[1,0,0,\"e\"],[1,0,0,\"f\"],[1,0,0,\"g\"],"
                "[1,0,0,\"h\"],[1,0,0,\"i\"]"),
