@@ -43,7 +43,7 @@ typedef struct dr_serve_options {
     const char *cert;   /* file with the certificate of the server and those above it, PEM; with `key`: TLS */
     const char *key;    /* file with its private key, PEM */
     const char *access_log; /* file that gets a line for each request; "-": standard error; NULL: none */
-    uint64_t max_request;   /* bytes of a request's body; default 8 MiB */
+    uint64_t max_request;   /* bytes of a request's body; default 1 MiB */
     uint64_t max_samples;   /* of one request; default 4096 */
     uint64_t max_pixels;    /* of an image or volume that is decoded or made here; default 100 million */
     double max_seconds;     /* for the ops of one request: what is not begun by then is sent as stored; default 30 */
@@ -51,7 +51,8 @@ typedef struct dr_serve_options {
         max_sample_seconds; /* predicted CPU time of one sample: what would take longer is sent as stored; default 5 */
     uint64_t memory;        /* bytes that a thread may need for one sample; default 512 MiB */
     int io_threads;         /* threads that answer requests; default: one a CPU, at least 2 */
-    int read_threads;       /* threads that read for requests of samples; default 4 */
+    int read_threads;       /* threads that read for requests of samples; 0, the default: 4, or 32 where the root is
+                               a URL */
     int connections;        /* most at a time; default 1024 */
     int connections_per_client; /* most of one address at a time; default 256 */
     int idle_seconds;           /* after which a silent connection is closed, or one whose request does not come to an
