@@ -16,7 +16,7 @@ NAVIGATION = {
     "Getting started": ["quickstart", "migration"],
     "Tutorials": ["tutorials/image-folder", "tutorials/drop-in", "tutorials/python-datasets", "tutorials/detection",
                   "tutorials/volumes", "tutorials/resume-and-ranks"],
-    "Guides": ["pytorch", "python", "formats", "shards", "serve", "offload", "cache", "ranges", "codecs", "scheduler",
+    "Guides": ["pytorch", "python", "formats", "shards", "remote", "serve", "offload", "cache", "ranges", "codecs", "scheduler",
                "tuning", "troubleshooting", "c"],
     "Tools": ["plan", "profile", "watch", "report", "trace"],
     "Reference": ["options", "stats", "reference/python", "reference/ops", "reference/cli", "reference/c/index",
