@@ -35,7 +35,7 @@ static const char usage[] =
     "  --max-sample-seconds S   most predicted CPU time for the ops of one sample (default 5)\n"
     "  --memory MB              most memory of a thread for one sample (default 512)\n"
     "  --io-threads N           threads that answer requests (default: one a CPU, at least 2)\n"
-    "  --read-threads N         threads that read for requests of samples (default 4)\n"
+    "  --read-threads N         threads that read for requests of samples (default 4; of a URL 32)\n"
     "  --connections N          most connections at a time (default 1024)\n"
     "  --per-client N           most connections of one address (default 256)\n"
     "  --idle S                 seconds until a silent or slow connection is closed (default 60)\n"

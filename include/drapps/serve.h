@@ -52,7 +52,8 @@ typedef struct dr_serve_options {
                                    5 */
     uint64_t memory;            /* bytes that a thread may need for one sample; default 512 MiB */
     int io_threads;             /* threads that answer requests; default: one a CPU, at least 2 */
-    int read_threads;           /* threads that read for requests of samples; default 4 */
+    int read_threads;           /* threads that read for requests of samples; 0, the default: 4, or 32 where the root is
+                                   a URL */
     int connections;            /* most at a time; default 1024 */
     int connections_per_client; /* most of one address at a time; default 256 */
     int idle_seconds;           /* a connection that is silent for this long, or whose request is not complete by then,

@@ -16,6 +16,7 @@
 #include "base/parse.h"
 #include "data/desc.h"
 #include "format/npy_array.h"
+#include "format/open_each.h"
 #include "format/shard_source.h"
 
 enum { NO_FIELD = 0xFFFF, FORMS = 4, MAX_PATH = 8192 };
@@ -476,19 +477,20 @@ static void map_exts(const struct packed *p, struct shard *s)
     }
 }
 
-/* A shard that cannot be used costs its samples; memory that is short is an error. */
-static dr_status open_shard(struct packed *p, size_t i, dr_error *err)
+/* A shard that cannot be used costs its samples; memory that is short is an error, and so is a server that cannot be
+ * reached, which another time may give it. */
+static dr_status open_shard(void *user, size_t i, dr_error *err)
 {
+    struct packed *p = user;
     struct shard *s = &p->shards[i];
     char path[MAX_PATH];
     dr_error why = { 0 };
-    s->first = p->head.n_samples;
     path_of(p, i, path);
     dr_status status = dr__packed_index(&p->manifest, &p->manifest.shards[i], path, &p->options, &s->index, &why);
-    p->n_shards++;
-    p->head.n_samples += p->manifest.shards[i].samples;
     if (status == DR_OK)
         map_exts(p, s);
+    else if (dr__source_is_remote(path) && status != DR_ERR_FORMAT && status != DR_ERR_NOT_FOUND)
+        return dr__fail(err, status, "%s", why.text);
     else if (status == DR_ERR_NOMEM || !(s->lost = dr__strdup(why.text)))
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", path);
     return DR_OK;
@@ -527,8 +529,12 @@ static dr_status fill(struct packed *p, const char *folder, const dr_read_option
     p->shards = dr__alloc_zero(n ? n : 1, sizeof *p->shards);
     if (!p->shards)
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for %zu shards", folder, n);
-    for (size_t i = 0; i < n; i++)
-        DR_TRY(open_shard(p, i, err));
+    p->n_shards = n;
+    DR_TRY(dr__open_each(n, dr__source_is_remote(folder), open_shard, p, err));
+    for (size_t i = 0; i < n; i++) {
+        p->shards[i].first = p->head.n_samples;
+        p->head.n_samples += p->manifest.shards[i].samples;
+    }
     if (!p->head.n_samples)
         return dr__fail(err, DR_ERR_NOT_FOUND, "%s: no sample in it", folder);
     p->head.n_places = p->head.n_samples;

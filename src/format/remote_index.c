@@ -52,7 +52,7 @@ const char *dr__where_below(const dr__where *w, const char *root)
 {
     const size_t n = strlen(root);
     const char *path = w->path;
-    if (*path == '/') {
+    if (*path == '/' || strstr(path, "://")) {
         if (strncmp(path, root, n) != 0 || path[n] != '/')
             return NULL;
         path += n + 1;
@@ -67,6 +67,8 @@ struct making {
     dr__where_form *forms; /* of the fields */
     bool *by_key;
     dr__source_dir *dir; /* the root */
+    bool listed;         /* look_around has listed listed_folder */
+    char listed_folder[MAX_KEY];
     dr__names paths;
     size_t last_path;
     char key[MAX_KEY];
@@ -176,6 +178,31 @@ static bool find_path(struct making *m, const char *path, size_t *out)
 }
 
 /* Fields of numbers and ranges; the size of a file that cannot be looked at is 0, and reading it says why. */
+static dr_status take_any(dr__source_lister *lister, const dr__source_entry *entry, dr_error *err)
+{
+    (void)lister, (void)entry, (void)err;
+    return DR_OK;
+}
+
+/* Lists the folder of a file before the first of its files is asked for: a store that tells sizes in its listings then
+ * needs no request for each. */
+static void look_around(struct making *m, const char *name)
+{
+    dr__source_lister lister = { .take = take_any };
+    char folder[MAX_KEY];
+    const char *slash = strrchr(name, '/');
+    const size_t n = slash ? (size_t)(slash - name) : 0;
+    if (!m->dir->def->remote || n >= sizeof folder)
+        return;
+    memcpy(folder, name, n);
+    folder[n] = 0;
+    if (m->listed && !strcmp(folder, m->listed_folder))
+        return;
+    m->listed = true;
+    memcpy(m->listed_folder, folder, n + 1);
+    dr__source_dir_list(m->dir, folder, &lister, NULL);
+}
+
 static dr_status put_value(struct making *m, int field, uint64_t id, dr__section *s, dr_error *err)
 {
     dr__source_facts facts;
@@ -186,6 +213,8 @@ static dr_status put_value(struct making *m, int field, uint64_t id, dr__section
         return DR_OK;
     }
     const char *name = dr__where_below(&m->where, m->root);
+    if (m->where.size == DR__WHOLE_FILE)
+        look_around(m, name);
     if (m->where.size == DR__WHOLE_FILE)
         m->where.size =
             dr__source_dir_stat(m->dir, name, &facts, NULL) == DR_OK && facts.kind == DR__SOURCE_FILE ? facts.size : 0;

@@ -59,7 +59,7 @@ dr_status dr__remote_index_decode(const void *data, size_t size, dr__remote_inde
 void dr__remote_index_free(dr__remote_index *index);
 
 /* The path of a field's file relative to a folder; NULL: it is none below that.  `root` is a real path, and the folder
- * of the set. */
+ * of the set, or its URL without a slash at the end. */
 const char *dr__where_below(const dr__where *where, const char *root);
 
 /* Whether a path names something below the folder that it is relative to: "a/b.jpg".  No "..", ".", empty part,

@@ -17,6 +17,7 @@
 #include "format/braces.h"
 #include "format/dataset_internal.h"
 #include "format/packed.h"
+#include "format/open_each.h"
 #include "format/shard_source.h"
 #include "format/tar_index.h"
 
@@ -363,15 +364,29 @@ static uint64_t hash_shard(const dr__tar_index *x, uint64_t h)
     return h;
 }
 
+struct indexing {
+    struct tar *tar;
+    bool use_index;
+};
+
+static dr_status open_index(void *user, size_t i, dr_error *err)
+{
+    const struct indexing *x = user;
+    struct tar *t = x->tar;
+    return dr__tar_index_open(dr__names_get(&t->paths, i), &t->options, x->use_index, &t->shards[i].index, err);
+}
+
 static dr_status open_shards(struct tar *t, bool use_index, dr_error *err)
 {
+    struct indexing x = { t, use_index };
     t->shards = dr__alloc_zero(t->paths.n, sizeof *t->shards);
     if (!t->shards)
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for %zu shards", t->head.name, t->paths.n);
-    for (size_t i = 0; i < t->paths.n; i++) {
+    t->n_shards = t->paths.n;
+    DR_TRY(dr__open_each(t->n_shards, t->n_shards && dr__source_is_remote(dr__names_get(&t->paths, 0)), open_index, &x,
+                         err));
+    for (size_t i = 0; i < t->n_shards; i++) {
         struct shard *s = &t->shards[i];
-        DR_TRY(dr__tar_index_open(dr__names_get(&t->paths, i), &t->options, use_index, &s->index, err));
-        t->n_shards++;
         s->first = t->head.n_samples;
         t->head.n_samples += s->index.keys.n;
         t->head.fingerprint = hash_shard(&s->index, t->head.fingerprint);

@@ -12,6 +12,7 @@
 #include "exec/offload_stage.h"
 #include "kernel/cpu.h"
 #include "loader/loader_internal.h"
+#include "source/transfer.h"
 
 static dr_status dump_json(json_t *o, char **text, dr_error *err)
 {
@@ -119,37 +120,53 @@ static const char *bytes_text(size_t bytes, char text[16])
     return text;
 }
 
+/* What keeps web servers and stores from answering now.  Sets on a drapps server say it with their offload. */
+static void explain_trouble(const dr__exec *e, char *text, size_t size)
+{
+    dr__transfer_stats transfers;
+    text[0] = 0;
+    if (e->offload)
+        return;
+    dr__transfer_get_stats(&transfers);
+    if (transfers.waiting && transfers.trouble[0])
+        snprintf(text, size, "remote data: requests are being repeated, for %.1f s by now: %s\n",
+                 (double)transfers.wait_ns * 1e-9, transfers.trouble);
+}
+
 dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     dr__exec *e = &l->exec;
     char *ops = dr__program_explain(e->program), cache[2048], ranges[256], offload[2048], policy[256], batch[16],
          batches[16], worker[16];
-    char order[128] = "";
+    char order[128] = "", trouble[400];
     dr__cache_explain(e, cache, sizeof cache);
     dr__ranges_explain(e, ranges, sizeof ranges);
     dr__offload_explain(e, offload, sizeof offload);
     dr__adapt_explain(l, policy, sizeof policy);
+    explain_trouble(e, trouble, sizeof trouble);
     dr__pool_lock();
     int workers = e->knobs.workers, prefetch = e->knobs.prefetch;
     dr__pool_unlock();
     if (e->o.shuffle && !e->o.pushed_order)
         snprintf(order, sizeof order, "order: shuffled by seed %llu and epoch, the same in every process\n",
                  (unsigned long long)e->o.seed);
-    size_t room = (ops ? strlen(ops) : 0) + strlen(e->set->name) + strlen(cache) + strlen(offload) + 1024;
+    size_t room =
+        (ops ? strlen(ops) : 0) + strlen(e->set->name) + strlen(cache) + strlen(offload) + strlen(trouble) + 1024;
     *text = ops ? dr__alloc(room) : NULL;
     if (*text)
-        snprintf(*text, room,
-                 "data: %s (%s, %llu samples)\n%s%s%s%s%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
-                 "a batch takes %s; limits, which are mostly not reached: %s for all batches, %s for a worker\n",
-                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, ranges, offload,
-                 policy, order, workers, workers == 1 ? "" : "s", prefetch,
-                 e->o.pushed_order ? "pushed"
-                 : e->o.in_order   ? "fixed"
-                                   : "free",
-                 dr__cpu_name(e->o.reference ? DR__CPU_C : dr__cpu_use()),
-                 bytes_text(e->o.batch_size * e->budget.sample_bytes, batch),
-                 bytes_text(e->budget.batch_bytes, batches), bytes_text(e->budget.bench_bytes, worker));
+        snprintf(
+            *text, room,
+            "data: %s (%s, %llu samples)\n%s%s%s%s%s%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
+            "a batch takes %s; limits, which are mostly not reached: %s for all batches, %s for a worker\n",
+            e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, ranges, offload, trouble,
+            policy, order, workers, workers == 1 ? "" : "s", prefetch,
+            e->o.pushed_order ? "pushed"
+            : e->o.in_order   ? "fixed"
+                              : "free",
+            dr__cpu_name(e->o.reference ? DR__CPU_C : dr__cpu_use()),
+            bytes_text(e->o.batch_size * e->budget.sample_bytes, batch), bytes_text(e->budget.batch_bytes, batches),
+            bytes_text(e->budget.bench_bytes, worker));
     dr__free(ops);
     return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "explain: out of memory");
 }

@@ -21,7 +21,8 @@ static atomic_uint_fast64_t numbers = 1; /* for sets: see dr__served_set.number 
 enum { MOST_SETS = 10000, MOST_NAME = 200 };
 
 typedef struct finding {
-    const char *root; /* real path */
+    const char *root; /* real path, or URL without a slash at its end */
+    bool far;         /* it is a URL */
     void (*log)(void *user, const char *text);
     void *user;
     dr__catalogue *catalogue;
@@ -44,6 +45,7 @@ static void close_set(dr__served_set *s)
     dr_dataset_unref(&s->set);
     if (s->root_fd >= 0)
         close(s->root_fd);
+    dr__source_dir_close(&s->far);
     dr__sections_free(&s->index, 1);
     dr__free(s->meta);
     dr__free(s->name);
@@ -105,7 +107,7 @@ static dr_status look_at_index(dr__served_set *s, dr_error *err)
     for (int f = 0; f < x.n_fields; f++)
         for (uint64_t i = 0; x.values[f].sizes && i < x.n_samples; i++)
             s->stored_bytes += x.values[f].sizes[i];
-    const bool told = tells_files(&x);
+    const bool told = tells_files(&x) || s->far; /* stores have no links */
     dr__remote_index_free(&x);
     return told ? DR_OK : check_folder(s, err);
 }
@@ -116,6 +118,15 @@ static dr_status make_index(dr__served_set *s, dr_error *err)
     s->index_tag = XXH3_64bits(s->index.data, s->index.size);
     DR_TRY(dr__remote_index_meta(s->set, s->root, s->name, &s->meta, err));
     return look_at_index(s, err);
+}
+
+static dr_status open_root(dr__served_set *s, dr_read_options *o, dr_error *err)
+{
+    const dr__source_options options = { .timeout_ns = UINT64_C(1000000000) * DR__SERVE_FAR_TIMEOUT_S };
+    if (!dr__source_is_remote(s->root))
+        return dr__beneath_root(s->root, &s->root_fd, err);
+    o->timeout_s = DR__SERVE_FAR_TIMEOUT_S;
+    return dr__source_dir_open(s->root, &options, &s->far, err);
 }
 
 /* path: of the set; root: its folder. */
@@ -130,7 +141,7 @@ static dr_status open_set(dr__served_set *s, const char *name, const char *path,
     s->root = dr__strdup(root);
     if (!s->name || !s->root)
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", name);
-    DR_TRY(dr__beneath_root(root, &s->root_fd, err));
+    DR_TRY(open_root(s, &o, err));
     DR_TRY(dr_dataset_open(path, &o, &s->set, err));
     s->image = first_bytes(s->set);
     s->number = atomic_fetch_add(&numbers, 1);
@@ -148,7 +159,9 @@ static dr_status add_set(finding *f, const char *name, const char *path, bool is
     dr__catalogue *c = f->catalogue;
     char real[PATH_MAX];
     dr_error why = { 0 };
-    if (!realpath(path, real) || !is_below(real, f->root)) {
+    if (f->far)
+        snprintf(real, sizeof real, "%s", path);
+    else if (!realpath(path, real) || !is_below(real, f->root)) {
         say(f, name, "left out: it leads out of the folder that is served");
         return DR_OK;
     }
@@ -267,14 +280,34 @@ static dr_status find_sets(finding *f, dr_error *err)
     return status;
 }
 
+/* The real path of a folder; of a URL itself, without slashes at its end. */
+static dr_status real_root(const char *root, bool far, char real[PATH_MAX], dr_error *err)
+{
+    size_t n = strlen(root);
+    if (!far && !realpath(root, real))
+        return dr__fail_errno(err, errno == ENOENT ? DR_ERR_NOT_FOUND : DR_ERR_IO, "%s: cannot serve", root);
+    if (!far)
+        return DR_OK;
+    while (n && root[n - 1] == '/')
+        n--;
+    if (strpbrk(root, "?#@") || n >= PATH_MAX - MOST_NAME - 1)
+        return dr__fail(err, DR_ERR_ARG, "%s: cannot serve a URL with any of ?#@, or of more than %d bytes", root,
+                        PATH_MAX - MOST_NAME - 2);
+    memcpy(real, root, n);
+    real[n] = 0;
+    return DR_OK;
+}
+
 dr_status dr__catalogue_open(const char *root, void (*log)(void *user, const char *text), void *user,
                              dr__catalogue **out, dr_error *err)
 {
     char real[PATH_MAX];
+    const bool far = dr__source_is_remote(root);
     *out = NULL;
-    if (!realpath(root, real))
-        return dr__fail_errno(err, errno == ENOENT ? DR_ERR_NOT_FOUND : DR_ERR_IO, "%s: cannot serve", root);
-    finding f = { .root = real, .log = log, .user = user, .catalogue = dr__alloc_zero(1, sizeof *f.catalogue) };
+    DR_TRY(real_root(root, far, real, err));
+    finding f = {
+        .root = real, .far = far, .log = log, .user = user, .catalogue = dr__alloc_zero(1, sizeof *f.catalogue)
+    };
     if (!f.catalogue)
         return dr__fail(err, DR_ERR_NOMEM, "serve: out of memory");
     atomic_init(&f.catalogue->refs, 1);
@@ -386,6 +419,8 @@ dr_status dr__served_check(const dr__served_set *s, uint64_t id, dr__where *w, d
         const char *path = dr__where_below(w, s->root);
         if (!path)
             return dr__fail(err, DR_ERR_NOT_FOUND, "its file lies outside of the folder of the set");
+        if (s->far)
+            continue;
         DR_TRY(dr__beneath_open(s->root_fd, path, &fd, &st, err));
         close(fd);
     }

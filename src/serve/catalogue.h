@@ -14,9 +14,10 @@
 #include "index/index_file.h"
 
 typedef struct dr__served_set {
-    char *name; /* by which clients ask for it */
-    char *root; /* real path of its folder: files are asked for relative to it */
-    int root_fd;
+    char *name;          /* by which clients ask for it */
+    char *root;          /* real path or URL of its folder: files are asked for relative to it */
+    int root_fd;         /* of a local folder; -1 */
+    dr__source_dir *far; /* of one behind a URL; NULL */
     dr_dataset *set;
     dr__section index;     /* format/remote_index.h */
     uint64_t index_tag;    /* hash of it */
@@ -35,9 +36,12 @@ typedef struct dr__catalogue {
     size_t n_sets, cap;
 } dr__catalogue;
 
-/* Opens what is below a folder: each sub-folder that drapps can read and that holds more than loose images, and each
- * list; or, where there is none, the folder itself.  What cannot be opened, or leads out of the folder, is left out,
- * and `log` says so.
+/* How long a request to the server behind a URL may take, tries included. */
+#define DR__SERVE_FAR_TIMEOUT_S 30
+
+/* Opens what is below a folder, or a URL that sources can list (s3://, http://, https://): each sub-folder that drapps
+ * can read and that holds more than loose images, and each list; or, where there is none, the folder itself.  What
+ * cannot be opened, or leads out of the folder, is left out, and `log` says so.
  *
  * @return DR_OK; DR_ERR_NOT_FOUND: there is no such folder, or no set in it; DR_ERR_NOMEM. */
 dr_status dr__catalogue_open(const char *root, void (*log)(void *user, const char *text), void *user,

@@ -14,22 +14,15 @@
 #include "source/file.h"
 
 /* Smaller answers go out with their headers, in one call of the system. */
-enum { SMALL = 16 << 10, TAG = 24, DATE = 40 };
+enum { SMALL = 16 << 10 };
 
-typedef struct file {
-    int fd;
-    struct stat st;
-    char tag[TAG], date[DATE];
-    uint64_t offset, n;
-    bool is_part;
-} file;
-
-static void describe(file *f)
+static void describe(dr__http_part *p)
 {
+    const time_t seconds = (time_t)p->mtime_s;
     struct tm utc;
-    snprintf(f->tag, sizeof f->tag, "\"%016" PRIx64 "\"", dr__beneath_version(&f->st));
-    gmtime_r(&f->st.st_mtim.tv_sec, &utc);
-    strftime(f->date, sizeof f->date, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+    snprintf(p->tag, sizeof p->tag, "\"%016" PRIx64 "\"", p->version);
+    gmtime_r(&seconds, &utc);
+    strftime(p->date, sizeof p->date, "%a, %d %b %Y %H:%M:%S GMT", &utc);
 }
 
 /* Whether a list of entity tags has this one; weak ones count only where `weak` is set. */
@@ -44,100 +37,108 @@ static bool has_tag(const char *list, const char *tag, bool weak)
 }
 
 /* The status that conditions lead to; 0: none, the file is to be sent. */
-static unsigned precondition(const dr__call *call, const file *f)
+static unsigned precondition(const dr__call *call, const dr__http_part *p)
 {
     const char *match = dr__http_header(call, MHD_HTTP_HEADER_IF_MATCH);
     const char *none = dr__http_header(call, MHD_HTTP_HEADER_IF_NONE_MATCH);
-    if (match && !has_tag(match, f->tag, false))
+    if (match && !has_tag(match, p->tag, false))
         return MHD_HTTP_PRECONDITION_FAILED;
-    return none && has_tag(none, f->tag, true) ? MHD_HTTP_NOT_MODIFIED : 0;
+    return none && has_tag(none, p->tag, true) ? MHD_HTTP_NOT_MODIFIED : 0;
 }
 
 /* Ranges are meant for the version that If-Range names; of another the whole file is the answer. */
-static bool is_meant(const dr__call *call, const file *f)
+static bool is_meant(const dr__call *call, const dr__http_part *p)
 {
     const char *version = dr__http_header(call, MHD_HTTP_HEADER_IF_RANGE);
-    return !version || !strcmp(version, f->tag) || !strcmp(version, f->date);
+    return !version || !strcmp(version, p->tag) || !strcmp(version, p->date);
 }
 
-static void add_headers(struct MHD_Response *r, const file *f)
+unsigned dr__http_choose_part(const dr__call *call, dr__http_part *p)
+{
+    describe(p);
+    p->offset = 0;
+    p->n = p->size;
+    p->is_part = false;
+    const unsigned instead = precondition(call, p);
+    if (instead || !is_meant(call, p))
+        return instead;
+    switch (dr__range_parse(dr__http_header(call, MHD_HTTP_HEADER_RANGE), p->size, &p->offset, &p->n)) {
+    case DR__RANGE_ALL:
+        break;
+    case DR__RANGE_PART:
+        p->is_part = true;
+        break;
+    case DR__RANGE_UNSATISFIED:
+        return MHD_HTTP_RANGE_NOT_SATISFIABLE;
+    }
+    return 0;
+}
+
+enum MHD_Result dr__http_send_part(dr__call *call, const dr__http_part *p, struct MHD_Response *r)
 {
     char range[80];
-    dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_ETAG, f->tag);
-    dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_LAST_MODIFIED, f->date);
-    dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_ACCEPT_RANGES, "bytes");
-    dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, "application/octet-stream");
-    if (!f->is_part)
-        return;
-    snprintf(range, sizeof range, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, f->offset, f->offset + f->n - 1,
-             (uint64_t)f->st.st_size);
-    dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_RANGE, range);
-}
-
-/* Takes the descriptor. */
-static struct MHD_Response *response_of(file *f)
-{
-    if (f->n > SMALL)
-        return dr__http.MHD_create_response_from_fd_at_offset64(f->n, f->fd, f->offset);
-    size_t got = 0;
-    void *data = malloc(f->n ? f->n : 1); /* libmicrohttpd frees it */
-    const bool good = data && dr__file_pread(f->fd, data, f->n, f->offset, &got) == 0 && got == f->n;
-    close(f->fd);
-    struct MHD_Response *r = good ? dr__http.MHD_create_response_from_buffer(f->n, data, MHD_RESPMEM_MUST_FREE) : NULL;
-    if (!r)
-        free(data);
-    return r;
-}
-
-static enum MHD_Result send_file(dr__call *call, file *f)
-{
-    struct MHD_Response *r = response_of(f);
     if (!r)
         return dr__http_error(call, MHD_HTTP_INTERNAL_SERVER_ERROR, "cannot read the file");
-    add_headers(r, f);
-    call->bytes = f->n;
-    return dr__http_queue(call, f->is_part ? MHD_HTTP_PARTIAL_CONTENT : MHD_HTTP_OK, r);
+    dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_ETAG, p->tag);
+    if (p->mtime_s)
+        dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_LAST_MODIFIED, p->date);
+    dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_ACCEPT_RANGES, "bytes");
+    dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, "application/octet-stream");
+    if (p->is_part) {
+        snprintf(range, sizeof range, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, p->offset, p->offset + p->n - 1,
+                 p->size);
+        dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_RANGE, range);
+    }
+    return dr__http_queue(call, p->is_part ? MHD_HTTP_PARTIAL_CONTENT : MHD_HTTP_OK, r);
 }
 
-static enum MHD_Result send_nothing(dr__call *call, const file *f, unsigned status)
+enum MHD_Result dr__http_send_no_part(dr__call *call, const dr__http_part *p, unsigned status)
 {
     char range[64];
     struct MHD_Response *r = dr__http.MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
     if (!r)
         return MHD_NO;
-    dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_ETAG, f->tag);
-    snprintf(range, sizeof range, "bytes */%" PRIu64, (uint64_t)f->st.st_size);
+    dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_ETAG, p->tag);
+    snprintf(range, sizeof range, "bytes */%" PRIu64, p->size);
     if (status == MHD_HTTP_RANGE_NOT_SATISFIABLE)
         dr__http.MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_RANGE, range);
     return dr__http_queue(call, status, r);
 }
 
+/* Takes the descriptor. */
+static struct MHD_Response *response_of(int fd, const dr__http_part *p)
+{
+    if (p->n > SMALL)
+        return dr__http.MHD_create_response_from_fd_at_offset64(p->n, fd, p->offset);
+    size_t got = 0;
+    void *data = malloc(p->n ? p->n : 1); /* libmicrohttpd frees it */
+    const bool good = data && dr__file_pread(fd, data, p->n, p->offset, &got) == 0 && got == p->n;
+    close(fd);
+    struct MHD_Response *r = good ? dr__http.MHD_create_response_from_buffer(p->n, data, MHD_RESPMEM_MUST_FREE) : NULL;
+    if (!r)
+        free(data);
+    return r;
+}
+
 enum MHD_Result dr__http_file(dr__call *call)
 {
-    file f;
-    const dr_status status = dr__beneath_open(call->set->root_fd, call->path, &f.fd, &f.st, NULL);
+    int fd;
+    struct stat st;
+    const dr_status status = dr__beneath_open(call->set->root_fd, call->path, &fd, &st, NULL);
     if (status != DR_OK)
         return status == DR_ERR_NOT_FOUND ? dr__http_error(call, MHD_HTTP_NOT_FOUND, "no such file in the set")
                                           : dr__http_error(call, MHD_HTTP_SERVICE_UNAVAILABLE, "cannot open the file");
-    describe(&f);
-    f.offset = 0;
-    f.n = (uint64_t)f.st.st_size;
-    f.is_part = false;
-    unsigned instead = precondition(call, &f);
-    if (!instead && is_meant(call, &f))
-        switch (dr__range_parse(dr__http_header(call, MHD_HTTP_HEADER_RANGE), f.n, &f.offset, &f.n)) {
-        case DR__RANGE_ALL:
-            break;
-        case DR__RANGE_PART:
-            f.is_part = true;
-            break;
-        case DR__RANGE_UNSATISFIED:
-            instead = MHD_HTTP_RANGE_NOT_SATISFIABLE;
-        }
-    if (!instead)
-        return send_file(call, &f);
-    close(f.fd);
-    return send_nothing(call, &f, instead);
+    dr__http_part part = { .size = (uint64_t)st.st_size,
+                           .version = dr__beneath_version(&st),
+                           .mtime_s = (int64_t)st.st_mtim.tv_sec };
+    const unsigned instead = dr__http_choose_part(call, &part);
+    if (instead) {
+        close(fd);
+        return dr__http_send_no_part(call, &part, instead);
+    }
+    struct MHD_Response *r = response_of(fd, &part);
+    call->bytes = r ? part.n : 0;
+    return dr__http_send_part(call, &part, r);
 }
 #else
 typedef int dr__http_no_file; /* an empty file is not C */

@@ -95,6 +95,7 @@ void dr__http_completed(void *user, struct MHD_Connection *connection, void **se
         return;
     *seen = NULL;
     dr__job_end(&call->job);
+    dr__http_far_file_end(call);
     count(call, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     atomic_store(&call->conn->since_ns, dr__now_ns());
     atomic_store(&call->conn->state, DR__CONN_IDLE);
@@ -345,7 +346,7 @@ static enum MHD_Result answer_file(dr__call *call)
     if (means_another_set(call))
         return dr__http_error(call, MHD_HTTP_CONFLICT, "the set has another fingerprint");
     const enum MHD_Result result = dr__http_gateway(call, &taken);
-    return taken ? result : dr__http_file(call);
+    return taken ? result : call->set->far ? dr__http_far_file(call) : dr__http_file(call);
 }
 
 static enum MHD_Result answer(dr__call *call)

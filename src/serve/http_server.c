@@ -26,7 +26,6 @@ void dr_serve_defaults(dr_serve_options *o)
         .max_sample_seconds = 5,
         .memory = 512ull * MB,
         .io_threads = limits.cpus > 2 ? (int)limits.cpus : 2,
-        .read_threads = 4,
         .connections = DEFAULT_CONNECTIONS,
         .connections_per_client = DEFAULT_CONNECTIONS / 4,
         .idle_seconds = 60,
@@ -52,6 +51,10 @@ enum {
     MOST_THREADS = 128,
     MOST_JOBS = 64, /* requests for samples of one client at a time */
     SPARE_CONNECTIONS = 64,
+    READERS = 4,
+    FAR_READERS = 32, /* they mostly wait */
+    FAR_OPS_THREADS = 8,
+    FETCHERS = 16, /* threads for plain reads of files behind a URL */
 };
 
 #define TICK_NS 1000000000ull
@@ -181,9 +184,9 @@ static dr_status check(const dr_serve_options *o, dr_error *err)
 {
     if (!(o->cpus >= 0) || o->cpus > MOST_THREADS)
         return dr__fail(err, DR_ERR_ARG, "cpus must be 0 to %d, got %g", MOST_THREADS, o->cpus);
-    if (o->io_threads < 1 || o->io_threads > MOST_THREADS || o->read_threads < 1 || o->read_threads > MOST_THREADS)
-        return dr__fail(err, DR_ERR_ARG, "io_threads and read_threads must be 1 to %d, got %d and %d", MOST_THREADS,
-                        o->io_threads, o->read_threads);
+    if (o->io_threads < 1 || o->io_threads > MOST_THREADS || o->read_threads < 0 || o->read_threads > MOST_THREADS)
+        return dr__fail(err, DR_ERR_ARG, "io_threads must be 1 to %d and read_threads 0 to %d, got %d and %d",
+                        MOST_THREADS, MOST_THREADS, o->io_threads, o->read_threads);
     if (o->connections < 1 || o->connections > 1000000 || o->connections_per_client < 1 || o->idle_seconds < 1)
         return dr__fail(err, DR_ERR_ARG,
                         "connections must be 1 to 1000000, connections_per_client and idle_seconds at least 1, got %d, "
@@ -277,8 +280,13 @@ static dr_status start_daemon(dr_serve *s, dr_error *err)
 
 static dr_status begin(dr_serve *s, const dr_serve_options *o, dr_error *err)
 {
+    const bool far = dr__source_is_remote(s->root);
     const dr__jobs_options jobs = { .cpus = o->cpus,
-                                    .n_readers = o->read_threads,
+                                    .n_readers = o->read_threads ? o->read_threads
+                                                 : far           ? FAR_READERS
+                                                                 : READERS,
+                                    .ops_threads_per_cpu = far ? FAR_OPS_THREADS : 1,
+                                    .cancel = &s->breaking_off,
                                     .memory = o->memory,
                                     .most_pixels = o->max_pixels,
                                     .most_seconds = o->max_seconds,
@@ -291,6 +299,8 @@ static dr_status begin(dr_serve *s, const dr_serve_options *o, dr_error *err)
     DR_TRY(dr__access_log_open(&s->log, o->access_log, err));
     DR_TRY(dr__catalogue_open(s->root, o->log, o->log_user, &s->catalogue, err));
     DR_TRY(dr__jobs_new(&jobs, &s->jobs, err));
+    if (far)
+        DR_TRY(dr__fetchers_new(FETCHERS, &s->breaking_off, &s->fetchers, err));
     DR_TRY(dr__listen_for(&s->address, "serve", BACKLOG, &s->fd, err));
     s->loopback = dr__address_is_loopback(&s->address) && !s->rights;
     if (!dr__address_is_loopback(&s->address) && !s->rights)
@@ -316,6 +326,7 @@ static void end(dr_serve *s)
     if (s->fd >= 0)
         close(s->fd);
     dr__jobs_free(&s->jobs);
+    dr__fetchers_free(&s->fetchers);
     dr__access_log_close(&s->log);
     dr__catalogue_unref(&s->catalogue);
     dr__rights_unref(&s->rights);

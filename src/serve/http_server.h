@@ -15,6 +15,7 @@
 
 #include "base/thread.h"
 #include "serve/access_log.h"
+#include "serve/fetchers.h"
 #include "serve/listen.h"
 #include "serve/sample_jobs.h"
 #include "serve/tokens.h"
@@ -84,6 +85,7 @@ typedef struct dr__call {
     dr__job *job;
     dr__job_calls job_calls;
     bool gateway_waits;
+    struct dr__far_file *far; /* http_far_file.c: a file of a set behind a URL */
     unsigned status;
     uint64_t bytes, start_ns;
 } dr__call;
@@ -97,6 +99,7 @@ struct dr_serve {
     int fd;
     struct MHD_Daemon *daemon;
     dr__jobs *jobs;
+    dr__fetchers *fetchers; /* NULL: the root is a local folder */
     dr__access_log log;
     pthread_mutex_t lock; /* of the next group */
     dr__catalogue *catalogue;
@@ -125,6 +128,25 @@ void dr__rights_unref(dr__rights **rights);
 
 /* http_file.c: files with ranges. */
 enum MHD_Result dr__http_file(dr__call *call);
+
+/* What an answer says of a file, and the part of it that is wanted. */
+typedef struct dr__http_part {
+    uint64_t size, version;
+    int64_t mtime_s; /* 0: not known */
+    char tag[24], date[40];
+    uint64_t offset, n;
+    bool is_part;
+} dr__http_part;
+
+/* Fills the rest of a part by size, version and time, and the request's headers.  Returns the status of an answer
+ * without the file (412, 304, 416), or 0. */
+unsigned dr__http_choose_part(const dr__call *call, dr__http_part *part);
+enum MHD_Result dr__http_send_part(dr__call *call, const dr__http_part *part, struct MHD_Response *response);
+enum MHD_Result dr__http_send_no_part(dr__call *call, const dr__http_part *part, unsigned status);
+
+/* http_far_file.c: the same of sets behind a URL. */
+enum MHD_Result dr__http_far_file(dr__call *call);
+void dr__http_far_file_end(dr__call *call);
 
 /* http_samples.c: POST samples, and files with X-Drapps-Ops.  *taken: the header was understood. */
 enum MHD_Result dr__http_samples(dr__call *call);

@@ -164,8 +164,44 @@ static uint8_t *take_bytes(dr__maker *m, uint64_t size)
     return (uint8_t *)grown;
 }
 
-static dr_status read_ranges(dr__maker *m, int fd, uint64_t base, uint64_t size, const dr__remote_range *ranges,
-                             uint32_t n, dr_error *err)
+/* Where the bytes of a sample are: in a file, or an object of this version behind a URL. */
+struct place {
+    int fd;
+    dr__source_dir *far;
+    const char *path;
+    uint64_t version;
+};
+
+/* Memory that is there already, for a range of an object. */
+struct fixed {
+    dr__source_target head;
+    void *memory;
+    size_t size;
+};
+
+static uint8_t *reserve_fixed(dr__source_target *target, size_t size, size_t keep, dr_status *status, dr_error *err)
+{
+    const struct fixed *t = (const struct fixed *)target;
+    (void)keep;
+    if (size <= t->size)
+        return t->memory;
+    *status = dr__fail(err, DR_ERR_IO, "more bytes came than were asked for");
+    return NULL;
+}
+
+static dr_status read_range(const struct place *at, void *to, size_t n, uint64_t offset, dr_error *err)
+{
+    struct fixed target = { .head = { reserve_fixed }, .memory = to, .size = n };
+    size_t got;
+    if (at->far)
+        DR_TRY(dr__source_dir_get_range(at->far, at->path, at->version, offset, n, &target.head, &got, err));
+    else if (dr__file_pread(at->fd, to, n, offset, &got))
+        return dr__fail_errno(err, DR_ERR_IO, "cannot read");
+    return got == n ? DR_OK : dr__fail(err, DR_ERR_IO, "the file has become shorter");
+}
+
+static dr_status read_ranges(dr__maker *m, const struct place *at, uint64_t base, uint64_t size,
+                             const dr__remote_range *ranges, uint32_t n, dr_error *err)
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -179,13 +215,8 @@ static dr_status read_ranges(dr__maker *m, int fd, uint64_t base, uint64_t size,
     uint8_t *to = take_bytes(m, total);
     if (!to)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory");
-    for (uint32_t i = 0; i < n; to += ranges[i++].size) {
-        size_t got;
-        if (dr__file_pread(fd, to, (size_t)ranges[i].size, base + ranges[i].offset, &got))
-            return dr__fail_errno(err, DR_ERR_IO, "cannot read");
-        if (got != ranges[i].size)
-            return dr__fail(err, DR_ERR_IO, "the file has become shorter");
-    }
+    for (uint32_t i = 0; i < n; to += ranges[i++].size)
+        DR_TRY(read_range(at, to, (size_t)ranges[i].size, base + ranges[i].offset, err));
     return DR_OK;
 }
 
@@ -211,17 +242,37 @@ static dr_status read_ranges_of_set(dr__maker *m, const dr__served_set *set, uin
     return set->set->def->read_ranges(set->set, id, 0, &list, to, err);
 }
 
+/* *size: of the whole file. */
+static dr_status open_place(const dr__served_set *set, const char *path, struct place *at, uint64_t *size,
+                            dr_error *err)
+{
+    dr__source_facts facts;
+    struct stat st;
+    *at = (struct place){ .fd = -1, .far = set->far, .path = path };
+    if (!set->far) {
+        DR_TRY(dr__beneath_open(set->root_fd, path, &at->fd, &st, err));
+        *size = (uint64_t)st.st_size;
+        return DR_OK;
+    }
+    DR_TRY(dr__source_dir_stat(set->far, path, &facts, err));
+    at->version = facts.version;
+    *size = facts.size;
+    return DR_OK;
+}
+
 static dr_status read_ranges_of_file(dr__maker *m, const dr__served_set *set, const char *path,
                                      const dr__remote_range *ranges, uint32_t n, dr_error *err)
 {
-    struct stat st;
-    int fd;
-    DR_TRY(dr__beneath_open(set->root_fd, path, &fd, &st, err));
-    const uint64_t size = m->where->size == DR__WHOLE_FILE ? (uint64_t)st.st_size : m->where->size;
+    struct place at;
+    uint64_t size;
+    DR_TRY(open_place(set, path, &at, &size, err));
+    if (m->where->size != DR__WHOLE_FILE)
+        size = m->where->size;
     const dr_status status = size > m->bench->memory_limit && size > DR__ENCODED_LEAST
                                  ? dr__fail(err, DR_ERR_LIMIT, "it has %" PRIu64 " bytes", size)
-                                 : read_ranges(m, fd, m->where->offset, size, ranges, n, err);
-    close(fd);
+                                 : read_ranges(m, &at, m->where->offset, size, ranges, n, err);
+    if (at.fd >= 0)
+        close(at.fd);
     return status;
 }
 

@@ -18,6 +18,7 @@
 #include "base/thread.h"
 #include "serve/cpu_budget.h"
 #include "serve/make_entry.h"
+#include "source/transfer.h"
 
 enum { OPS, READS, N_CLASSES };
 enum {
@@ -463,6 +464,7 @@ static void work(dr__jobs *jobs, int class)
     task t;
     if (!dr__maker_open(&maker, jobs->o.memory, jobs->o.most_pixels))
         return;
+    dr__transfer_watch(jobs->o.cancel);
     while (next_task(jobs, class, &maker, &t))
         (class == OPS ? ops_task : read_task)(jobs, &maker, &t);
     dr__maker_close(&maker);
@@ -504,7 +506,8 @@ dr_status dr__jobs_new(const dr__jobs_options *o, dr__jobs **out, dr_error *err)
         dr__cond_init(&jobs->work[c]);
     dr__budget_init(&jobs->budget, o->cpus, dr__now_ns());
     jobs->heads = dr__heads_new();
-    const int n_ops = o->cpus > 0 ? (int)DR_MIN(ceil(o->cpus), MOST_THREADS / 2) : 0;
+    const int n_ops =
+        o->cpus > 0 ? (int)DR_MIN(ceil(o->cpus) * DR_MAX(o->ops_threads_per_cpu, 1), MOST_THREADS / 2) : 0;
     if (jobs->heads && start_threads(jobs, OPS, n_ops) &&
         start_threads(jobs, READS, DR_MIN(DR_MAX(o->n_readers, 1), MOST_THREADS / 2)))
         return DR_OK;

@@ -19,13 +19,15 @@ typedef struct dr__jobs dr__jobs;
 typedef struct dr__job dr__job;
 
 typedef struct dr__jobs_options {
-    double cpus;          /* for ops; 0: none runs */
-    int n_readers;        /* threads that read */
-    uint64_t memory;      /* bytes that one sample may need while it is made */
-    uint64_t most_pixels; /* of an image or volume that is decoded or made */
-    double most_seconds;  /* of a job: what it has not begun by then is sent as it is stored */
-    double most_sample_s; /* predicted CPU time of one sample: above it, the sample is sent as it is stored */
-    int most_jobs;        /* of one tenant at a time */
+    double cpus;               /* for ops; 0: none runs */
+    int n_readers;             /* threads that read */
+    int ops_threads_per_cpu;   /* more than one where reading mostly waits; 0: one */
+    const atomic_bool *cancel; /* while it is true, reads from beyond a network end at once; NULL: never */
+    uint64_t memory;           /* bytes that one sample may need while it is made */
+    uint64_t most_pixels;      /* of an image or volume that is decoded or made */
+    double most_seconds;       /* of a job: what it has not begun by then is sent as it is stored */
+    double most_sample_s;      /* predicted CPU time of one sample: above it, the sample is sent as it is stored */
+    int most_jobs;             /* of one tenant at a time */
 } dr__jobs_options;
 
 /* X(name, doc).  What became of the entries of all jobs. */

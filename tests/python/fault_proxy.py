@@ -151,6 +151,9 @@ class FaultProxy:
         data = self._read_head(server)
         end = data.find(b"\r\n\r\n") + 4
         length = re.search(rb"\r\ncontent-length: *(\d+)", data[:end], re.IGNORECASE)
+        if is_head and data:
+            client.sendall(data)
+            return True
         if re.search(rb"\r\ntransfer-encoding: *chunked", data[:end], re.IGNORECASE):
             while not data.endswith(b"\r\n0\r\n\r\n") and (more := server.recv(CHUNK)):
                 data += more

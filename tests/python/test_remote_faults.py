@@ -101,6 +101,22 @@ def test_a_dead_time_of_the_server(proxy, near):
     assert same(rows, near)
 
 
+def test_a_stall_says_why(proxy):
+    pipe = train(drapps.read(url_of(proxy, "photos")))
+    with pipe.loader(**OPTIONS, prefetch=1) as loader:
+        batches = loader.batches()
+        next(batches)
+        proxy.dead = True
+        waiting = threading.Thread(target=list, args=(batches,))
+        waiting.start()
+        end = time.monotonic() + 30
+        while "requests are being repeated" not in (text := str(loader.explain())) and time.monotonic() < end:
+            time.sleep(0.05)
+        proxy.dead = False
+        waiting.join()
+        assert "requests are being repeated" in text and f"127.0.0.1:{proxy.port}" in text
+
+
 def test_a_server_that_stays_away_ends_the_epoch(port, proxy):
     """After the timeout, with an error that names an object or the set, and how long it was tried."""
     pipe = train(drapps.read(url_of(proxy, "photos"), timeout=1.5))

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import tarfile
+import threading
+import time
 
 import pytest
 from far import free_port
@@ -98,21 +100,50 @@ def test_the_index_of_a_shard_is_kept(site, place, tmp_path, monkeypatch):
     """The shard's headers are read once, and again when it is another one."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with FaultProxy(("127.0.0.1", int(site.rpartition(":")[2]))) as proxy:
-        path = f"{proxy.url}/train-0.tar"
-        drapps.read(path)
-        first = proxy.requests
-        drapps.read(path)
-        again = proxy.requests - first
-        assert proxy.methods["GET"] == 1 and again <= 2, (first, again)
-        shard = place / "train-0.tar"
-        content = shard.read_bytes()
-        try:
-            shard.write_bytes(content[:-1])
-            shard.write_bytes(content)
-            drapps.read(path)
-        finally:
-            shard.write_bytes(content)
-        assert proxy.methods["GET"] == 2
+        path, requests = f"{proxy.url}/train-0.tar", []
+
+        def read():
+            before = proxy.requests
+            assert drapps.read(path).dataset.size == 2
+            requests.append(proxy.requests - before)
+
+        read()
+        read()
+        os.utime(place / "train-0.tar", (1, 1))  # of which nginx makes its tag
+        read()
+        read()
+    assert requests[1] < requests[0] == requests[2] > requests[3]
+
+
+def test_many_shards_are_opened_at_a_time(place, tmp_path):
+    """Their indexes wait for the server together: the samples are in the order of the shards all the same."""
+    for i in range(12):
+        with tarfile.open(tmp_path / f"{i:02}.tar", "w") as tar:
+            tar.add(place / "photos" / "ant" / "000.jpg", f"{i:02}-a.jpg")
+            tar.add(place / "photos" / "ant" / "003.jpg", f"{i:02}-b.jpg")
+    with nginx(tmp_path) as url, FaultProxy(("127.0.0.1", int(url.rpartition(":")[2]))) as proxy:
+        proxy.plan = lambda n: ("delay", 0.2)
+        together = []
+        watcher = threading.Thread(target=lambda: [(together.append(len(proxy.open) // 2), time.sleep(0.01))
+                                                   for _ in range(300)])  # fmt: skip
+        watcher.start()
+        dataset = drapps.read(f"{proxy.url}/{{00..11}}.tar", index=False).dataset
+        watcher.join()
+        assert [dataset.key(i) for i in range(24)] == [f"{i:02}-{x}" for i in range(12) for x in "ab"]
+        assert max(together) >= 4
+        proxy.plan = lambda n: ("status", 403)
+        with pytest.raises(drapps.IOError, match="HTTP 403: access denied"):
+            drapps.read(f"{proxy.url}/{{00..11}}.tar", index=False)
+
+
+def test_packed_sets_are_whole_or_an_error(site, place):
+    """Shards that a server does not give at the moment are no lost samples."""
+    with FaultProxy(("127.0.0.1", int(site.rpartition(":")[2]))) as proxy:
+        assert drapps.read(f"{proxy.url}/packed").dataset.size == N_IMAGES
+        opened = proxy.requests
+        proxy.plan = lambda n: ("status", 403) if n >= 2 * opened - 3 else None
+        with pytest.raises(drapps.IOError, match=r"packed/shard-\d+.tar.*: HTTP 403"):
+            drapps.read(f"{proxy.url}/packed")
 
 
 def test_packed_sets(site, place):

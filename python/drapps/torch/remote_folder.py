@@ -1,4 +1,4 @@
-"""RemoteImageFolder: what torchvision's ImageFolder is to a folder, for a set on a drapps server.
+"""RemoteImageFolder: what torchvision's ImageFolder is to a folder, for a set on a drapps server or behind another URL.
 
 A DataLoader of drapps reads it natively, so that the server may run the first of its transforms (docs/offload.md); any
 other code gets a PIL image and a label of each item, as from ImageFolder.
@@ -15,9 +15,10 @@ from drapps.pipeline import read
 
 
 class RemoteImageFolder(data.Dataset):
-    """Images and their classes, on a drapps server.
+    """Images and their classes, on a drapps server, a web server or an object store.
 
-    root: "drapps://host[:port]/set" or "drapps+https://...", or any other path that drapps.read() takes.
+    root: "drapps://host[:port]/set", "drapps+https://...", "s3://...", "https://...", or any other path that
+        drapps.read() takes.
     timeout, credentials: as for drapps.read().
     transform, target_transform: called with each PIL image, and with each label.
 
