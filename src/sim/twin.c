@@ -382,7 +382,8 @@ static void pass(dr_sim *s, const rates *r, double dt)
     s->budget -= r->own_cpus * dt;
     s->time += dt;
     s->rate = (s->done - before) / dt;
-    s->want = (s->rate * r->each + r->slow * r->share) / r->share + r->consumer_cpus / r->others + tenants;
+    const double own = r->limited ? r->workers + r->slow : (s->rate * r->each + r->slow * r->share) / r->share;
+    s->want = own + r->consumer_cpus / r->others + tenants; /* under a ceiling all workers run, and then all pause */
 }
 
 /* What crowds, switches and memory traffic add to a sample's CPU time; it changes little within a tick. */

@@ -166,7 +166,7 @@ def commands():
                 words = words[words.index("drapps") + 1 :]
                 part = (
                     words[1]
-                    if words[0] in ("bench", "experiment", "trace", "burn") and words[1:] and words[1].isalpha()
+                    if words[0] in ("bench", "experiment", "scheduler", "trace", "burn") and words[1:] and words[1].isalpha()
                     else ""
                 )
                 found.setdefault((words[0], part), []).append((ids(page), line, words))
