@@ -123,8 +123,8 @@ void dr__sim_instance(dr_sim *s, uint64_t seed);
 /* twin.c */
 void dr__sim_tick(dr_sim *s);
 
-/* sim_rates.c: part of a CPU that each thread which wants one gets: n threads that compute `cpu` seconds and are blocked
- * for `block` in turn, and others that always want one. */
+/* sim_rates.c: part of a CPU that each thread which wants one gets: n threads that compute `cpu` seconds and are
+ * blocked for `block` in turn, and others that always want one. */
 double dr__sim_share(double cpus, double n, double cpu, double block, double others);
 
 /* Threads of others that want a CPU now. */
