@@ -156,9 +156,10 @@ static dr_status plant_set(void *user, int knob, double value, dr_error *err)
     if (!dr_knob_name(knob) || !(s->has_knob >> knob & 1))
         return dr__fail(err, DR_ERR_ARG, "simulator: this instance has no knob %d", knob);
     const dr__knob_row *row = dr__knob_row_of(knob);
-    if (!(value >= row->least && value <= row->most))
-        return dr__fail(err, DR_ERR_ARG, "simulator: %s must be a number from %g to %g, got %g", row->name, row->least,
-                        row->most, value);
+    const bool whole = dr_knob_is_whole(knob);
+    if (!(value >= row->least && value <= row->most) || (whole && value != floor(value)))
+        return dr__fail(err, DR_ERR_ARG, "simulator: %s must be %s from %g to %g, got %g", row->name,
+                        whole ? "an int" : "a number", row->least, row->most, value);
     s->pending[knob] = (dr__sim_pending){ value, s->time + s->f.action_delay };
     return DR_OK;
 }

@@ -1,7 +1,8 @@
 /* twin.h: the state of a simulation, and how its parts divide it.
  *
  *   instance.c    fields and disturbances of a seed
- *   twin.c        a tick: workers, readers, batches, consumer, quota
+ *   twin.c        a tick: batches, consumer, quota, time
+ *   sim_rates.c   how fast workers, readers and consumer are, between two events
  *   supply.c      what a sample costs now: storage, link, server, caches (every 100 ms)
  *   sense.c       snapshots with noise and delay, flow
  *   score.c       what really happened, and its reward
@@ -122,8 +123,8 @@ void dr__sim_instance(dr_sim *s, uint64_t seed);
 /* twin.c */
 void dr__sim_tick(dr_sim *s);
 
-/* Part of a CPU that each thread which wants one gets: n threads that compute `cpu` seconds and are blocked for
- * `block` in turn, and others that always want one. */
+/* sim_rates.c: part of a CPU that each thread which wants one gets: n threads that compute `cpu` seconds and are
+ * blocked for `block` in turn, and others that always want one. */
 double dr__sim_share(double cpus, double n, double cpu, double block, double others);
 
 /* Threads of others that want a CPU now. */

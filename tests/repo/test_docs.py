@@ -164,11 +164,8 @@ def commands():
             for line in COMMAND.findall(block.replace("\\\n", " ")) if language in ("", "sh", "console") else ():
                 words = line.split("#")[0].split(" | ")[0].split()
                 words = words[words.index("drapps") + 1 :]
-                part = (
-                    words[1]
-                    if words[0] in ("bench", "experiment", "trace", "burn") and words[1:] and words[1].isalpha()
-                    else ""
-                )
+                nested = words[0] in ("bench", "experiment", "scheduler", "trace", "burn")
+                part = words[1] if nested and words[1:] and words[1].isalpha() else ""
                 found.setdefault((words[0], part), []).append((ids(page), line, words))
     return found
 

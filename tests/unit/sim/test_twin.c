@@ -407,6 +407,7 @@ static void test_wrong_arguments(void **state)
     const dr_plant plant = dr_sim_plant(s);
     assert_fails(plant.set(plant.user, DR_KNOB_OFFLOAD, 1, &err), DR_ERR_ARG, "no knob");
     assert_fails(plant.set(plant.user, DR_KNOB_WORKERS, 1000, &err), DR_ERR_ARG, "workers must be");
+    assert_fails(plant.set(plant.user, DR_KNOB_WORKERS, 1.5, &err), DR_ERR_ARG, "an int from 0 to 256, got 1.5");
     dr_sim_close(&s);
 }
 
