@@ -59,7 +59,8 @@ static dr_status train(uint64_t steps, uint64_t seed, int threads, dr_error *err
     const dr_status status =
         dr__rl_evaluate(toy_cartpole(), NULL, dr__rl_ppo_policy(ppo), EPISODES, 1000000, false, NULL, &mean, err);
     if (status == DR_OK)
-        printf("{\"seconds\": %.6f, \"steps\": %llu, \"mean_return\": %.3f}\n", seconds, (unsigned long long)steps, mean);
+        printf("{\"seconds\": %.6f, \"steps\": %llu, \"mean_return\": %.3f}\n", seconds, (unsigned long long)steps,
+               mean);
     dr__rl_ppo_free(&ppo);
     return status;
 }

@@ -1,7 +1,8 @@
 /* dense_tiles.h: the product of dense.h in tiles of four rows and two vectors, whose sums stay in registers; and tanh.
  *
- * Included by a file for each level of instructions, which defines dr__rl_vector and dr__rl_bits, ints of the same size.  Neighbouring elements of C are
- * summed side by side, each in the order of its terms, so all levels make the same bits.
+ * Included by a file for each level of instructions, which defines dr__rl_vector and dr__rl_bits, ints of the same
+ * size.  Neighbouring elements of C are summed side by side, each in the order of its terms, so all levels make the
+ * same bits.
  */
 #ifndef DR_RL_DENSE_TILES_H
 #define DR_RL_DENSE_TILES_H

@@ -38,11 +38,12 @@ static dr_status check(const dr__rl_fqe_settings *s, int n_starts, dr_error *err
             return dr__fail(err, DR_ERR_ARG, "hidden layer %d must be 1 to %d wide, got %d", i, DR__RL_HIDDEN,
                             s->hidden[i]);
     if (s->batch < 1 || s->batch > 65536 || s->updates < 1 || n_starts < 1)
-        return dr__fail(err, DR_ERR_ARG, "batch (up to 65536), updates and starts must be at least 1, got %d, %d and %d",
-                        s->batch, s->updates, n_starts);
+        return dr__fail(err, DR_ERR_ARG,
+                        "batch (up to 65536), updates and starts must be at least 1, got %d, %d and %d", s->batch,
+                        s->updates, n_starts);
     if (!(s->rate >= 0 && s->rate <= 1 && s->discount >= 0 && s->discount <= 1 && s->follow >= 0 && s->follow <= 1))
-        return dr__fail(err, DR_ERR_ARG, "rate, discount and follow must be between 0 and 1, got %g, %g and %g", s->rate,
-                        s->discount, s->follow);
+        return dr__fail(err, DR_ERR_ARG, "rate, discount and follow must be between 0 and 1, got %g, %g and %g",
+                        s->rate, s->discount, s->follow);
     return DR_OK;
 }
 

@@ -1,7 +1,7 @@
 /* fqe.h: how well a policy would do, from recorded steps of another one: fitted Q evaluation (Le et al., 2019).
  *
- * Fits the value of recorded actions when the policy acts from then on.  It is an estimate: where the policy does what was
- * never recorded, nothing holds it.
+ * Fits the value of recorded actions when the policy acts from then on.  It is an estimate: where the policy does what
+ * was never recorded, nothing holds it.
  */
 #ifndef DR_RL_FQE_H
 #define DR_RL_FQE_H

@@ -132,8 +132,8 @@ static void categorical_grad(const float *logits, const uint8_t *mask, int n, in
             entropy -= p[i] * (logits[i] - log_sum);
     for (int i = 0; i < n; i++)
         if (p[i] > 0)
-            d[i] = (float)(by_logp * ((i == chosen) - (double)p[i]) -
-                           by_entropy * p[i] * (logits[i] - log_sum + entropy));
+            d[i] =
+                (float)(by_logp * ((i == chosen) - (double)p[i]) - by_entropy * p[i] * (logits[i] - log_sum + entropy));
 }
 
 void dr__rl_head_grad(const dr__rl_heads *h, const float *out, const uint8_t *mask, const float *action, double by_logp,

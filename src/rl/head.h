@@ -1,13 +1,14 @@
 /* head.h: the distribution of actions that a row of outputs stands for.
  *
- * Categoricals (softmax over the options that the mask allows) and Gaussians squashed by tanh, all independent given the
- * outputs: so the logarithm of the joint probability is a sum.  Where there are continuous actions it is a density, over
- * the squashed actions.  Outputs of a Gaussian are its mean and the logarithm of its deviation, held between
+ * Categoricals (softmax over the options that the mask allows) and Gaussians squashed by tanh, all independent given
+ * the outputs: so the logarithm of the joint probability is a sum.  Where there are continuous actions it is a density,
+ * over the squashed actions.  Outputs of a Gaussian are its mean and the logarithm of its deviation, held between
  * DR__RL_LOG_STD_MIN and DR__RL_LOG_STD_MAX.
- * The entropy is that of the categoricals and of the Gaussians before they are squashed, for which alone there is a formula.
+ * The entropy is that of the categoricals and of the Gaussians before they are squashed, for which alone there is a
+ * formula.
  *
- * A drawn action keeps its continuous part unsquashed, so that nothing is lost where tanh is flat; dr__rl_squash makes of it
- * what an environment gets.
+ * A drawn action keeps its continuous part unsquashed, so that nothing is lost where tanh is flat; dr__rl_squash makes
+ * of it what an environment gets.
  */
 #ifndef DR_RL_HEAD_H
 #define DR_RL_HEAD_H
@@ -33,8 +34,8 @@ dr__rl_odds dr__rl_head_odds(const dr__rl_heads *heads, const float *out, const 
 void dr__rl_head_grad(const dr__rl_heads *heads, const float *out, const uint8_t *mask, const float *action,
                       double by_logp, double by_entropy, float *d_out);
 
-/* How far the distribution of `out` is from that of `from` (the Kullback-Leibler divergence of `from` to it); adds to d_out
- * weight times its gradient by `out`. */
+/* How far the distribution of `out` is from that of `from` (the Kullback-Leibler divergence of `from` to it); adds to
+ * d_out weight times its gradient by `out`. */
 double dr__rl_head_pull(const dr__rl_heads *heads, const float *out, const uint8_t *mask, const float *from,
                         double weight, float *d_out);
 

@@ -26,8 +26,12 @@ static dr_status check(const dr__rl_iql_settings *s, dr_error *err)
     const struct {
         const char *name;
         double value, most;
-    } reals[] = { { "rate", s->rate, 1 },           { "discount", s->discount, 1 }, { "expectile", s->expectile, 1 },
-                  { "sharpness", s->sharpness, 1e6 }, { "follow", s->follow, 1 },     { "pull", s->pull, 1e6 },
+    } reals[] = { { "rate", s->rate, 1 },
+                  { "discount", s->discount, 1 },
+                  { "expectile", s->expectile, 1 },
+                  { "sharpness", s->sharpness, 1e6 },
+                  { "follow", s->follow, 1 },
+                  { "pull", s->pull, 1e6 },
                   { "cql_weight", s->cql_weight, 1e6 } };
     for (size_t i = 0; i < DR_COUNT(reals); i++)
         if (!(reals[i].value >= 0 && reals[i].value <= reals[i].most))

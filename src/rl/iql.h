@@ -13,11 +13,13 @@
 typedef struct dr__rl_iql dr__rl_iql;
 
 typedef struct dr__rl_iql_settings {
-    dr__rl_shape shape; /* without a policy to start from; the critic, here the value of a state, is there in any case */
+    dr__rl_shape
+        shape; /* without a policy to start from; the critic, here the value of a state, is there in any case */
     uint64_t seed;
     int batch;
     double rate, discount;
-    double expectile;  /* of the values of recorded actions that counts as the value of a state: 0.5 their mean, 1 the best */
+    double expectile;  /* of the values of recorded actions that counts as the value of a state: 0.5 their mean, 1 the
+                          best */
     double sharpness;  /* how much an advantage weighs: 0 is imitation */
     double follow;     /* of the slow copies, each update */
     double pull;       /* weight of the distance from the policy started from; 0: none */
@@ -30,7 +32,8 @@ typedef struct dr__rl_iql_progress {
     double value_loss, q_loss, policy_loss, pulled; /* means over the last run; pulled: distance from the start */
 } dr__rl_iql_progress;
 
-/* Two layers of 64, tanh; batches of 128, rate 1e-3, discount 0.98, expectile 0.7, sharpness 3, follow 0.005; without CQL. */
+/* Two layers of 64, tanh; batches of 128, rate 1e-3, discount 0.98, expectile 0.7, sharpness 3, follow 0.005; without
+ * CQL. */
 dr__rl_iql_settings dr__rl_iql_defaults(void);
 
 /* The data must stay.  start: NULL, or a policy for the same schema to begin with and to be pulled to.  DR_ERR_ARG: a

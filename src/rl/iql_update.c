@@ -85,8 +85,8 @@ static void draw_others(dr__rl_iql *q)
         }
 }
 
-/* Adds the gradient of weight * (log of the sum of exp of the values of other actions and the recorded one, minus the value
- * of the recorded one); `d_value` gets that by the recorded ones. */
+/* Adds the gradient of weight * (log of the sum of exp of the values of other actions and the recorded one, minus the
+ * value of the recorded one); `d_value` gets that by the recorded ones. */
 static void conservative_grad(dr__rl_iql *q, dr__rl_iql_q *one)
 {
     const int n = q->set.batch, n_others = n * DR__RL_CQL_OTHERS;

@@ -1,7 +1,7 @@
 /* mlp.c: layers of dense products and activations, and back through them.
  *
- * Activations lie layer by layer, [rows][outputs] each.  On the way back the gradient by a layer's outputs is in one of two
- * halves of the scratch, and that by its inputs goes to the other; the third part has transposed weights.
+ * Activations lie layer by layer, [rows][outputs] each.  On the way back the gradient by a layer's outputs is in one of
+ * two halves of the scratch, and that by its inputs goes to the other; the third part has transposed weights.
  */
 #include "rl/mlp.h"
 

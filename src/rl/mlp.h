@@ -1,8 +1,8 @@
 /* mlp.h: a multi-layer perceptron of floats: outputs, and the exact gradient of a function of them.
  *
- * The shape is a small value; parameters, activations and gradients are flat arrays of the caller, so that one block can
- * hold many networks and nothing is allocated per step.  A layer's weights are [inputs][outputs], followed by its biases.
- * Results of a row do not depend on the other rows of a call.
+ * The shape is a small value; parameters, activations and gradients are flat arrays of the caller, so that one block
+ * can hold many networks and nothing is allocated per step.  A layer's weights are [inputs][outputs], followed by its
+ * biases. Results of a row do not depend on the other rows of a call.
  */
 #ifndef DR_RL_MLP_H
 #define DR_RL_MLP_H
@@ -38,8 +38,8 @@ size_t dr__rl_mlp_scratch(const dr__rl_mlp *mlp, int rows);
 /* Outputs [rows][n_out] of x [rows][n_in]; they are the last part of `acts`. */
 float *dr__rl_mlp_forward(const dr__rl_mlp *mlp, const float *params, const float *x, int rows, float *acts);
 
-/* Adds to `grads` (n_params; NULL: not wanted) the gradient for d_out, that by the outputs of a forward call on x, and sets
- * d_x [rows][n_in] (NULL: not wanted). */
+/* Adds to `grads` (n_params; NULL: not wanted) the gradient for d_out, that by the outputs of a forward call on x, and
+ * sets d_x [rows][n_in] (NULL: not wanted). */
 void dr__rl_mlp_backward(const dr__rl_mlp *mlp, const float *params, const float *x, int rows, const float *acts,
                          const float *d_out, float *grads, float *d_x, float *scratch);
 

@@ -11,8 +11,8 @@ typedef struct dr__rl_data {
     const uint8_t *masks, *next_masks, *terminated; /* terminated: nothing followed; a limit of time is none */
 } dr__rl_data;
 
-/* DR_ERR_ARG: no row, or one with a number that is not finite, a choice that is none or forbidden, or a continuous action
- * beyond -1 and 1; the text has its number. */
+/* DR_ERR_ARG: no row, or one with a number that is not finite, a choice that is none or forbidden, or a continuous
+ * action beyond -1 and 1; the text has its number. */
 dr_status dr__rl_data_check(const dr__rl_data *data, const dr__rl_heads *heads, dr_error *err);
 
 #endif

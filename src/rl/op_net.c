@@ -77,7 +77,8 @@ static void encode(const dr__rl_net *net, const float *params, const float *obs,
     const size_t code = (size_t)net->encoder.sizes[1], global = (size_t)net->n_global;
     const size_t of_ops = (size_t)net->n_ops * (size_t)net->n_op_inputs;
     for (int r = 0; r < rows; r++)
-        memcpy(t->op_inputs + (size_t)r * of_ops, obs + (size_t)r * (size_t)net->n_obs + global, of_ops * sizeof(float));
+        memcpy(t->op_inputs + (size_t)r * of_ops, obs + (size_t)r * (size_t)net->n_obs + global,
+               of_ops * sizeof(float));
     dr__rl_mlp_forward(&net->encoder, params, t->op_inputs, rows * net->n_ops, t->codes);
     for (int r = 0; r < rows; r++) {
         const uint8_t *here = present + (size_t)r * (size_t)net->n_ops;

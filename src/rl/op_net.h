@@ -1,10 +1,10 @@
 /* op_net.h: a network over numbers of a pipeline and, if there are any, over each of its ops.
  *
  * An observation is [global numbers][numbers of op 0][numbers of op 1] ..., with room for n_ops ops of which some are
- * present.  One encoder, shared by all ops, makes a code of each; the mean of the codes of those present joins the global
- * numbers as input of the trunk, which makes the n_out global outputs.  A head, shared too, makes n_op_out outputs of
- * each op from its code, the global numbers and the mean.  Without ops it is the trunk alone.
- * Outputs are [global outputs][outputs of op 0] ...; those of an absent op are not to be used.
+ * present.  One encoder, shared by all ops, makes a code of each; the mean of the codes of those present joins the
+ * global numbers as input of the trunk, which makes the n_out global outputs.  A head, shared too, makes n_op_out
+ * outputs of each op from its code, the global numbers and the mean.  Without ops it is the trunk alone. Outputs are
+ * [global outputs][outputs of op 0] ...; those of an absent op are not to be used.
  */
 #ifndef DR_RL_OP_NET_H
 #define DR_RL_OP_NET_H

@@ -17,7 +17,7 @@ typedef struct dr__rl_ppo_settings {
     uint64_t total_steps; /* of all environments; rate, clip and entropy bonus change linearly over them */
     int threads;
     int n_envs, n_steps; /* of a rollout */
-    int trace_group;     /* so many environments share outside events, and a baseline made of each other (gae.h); 1: none */
+    int trace_group; /* so many environments share outside events, and a baseline made of each other (gae.h); 1: none */
     int epochs, minibatches;
     int parts; /* of a minibatch: at most so many threads work on it */
     double discount, lambda;
@@ -42,12 +42,12 @@ typedef struct dr__rl_ppo_progress {
     int skipped;      /* minibatches whose gradient was not finite */
 } dr__rl_ppo_progress;
 
-/* Two layers of 64, tanh; 8 environments, 256 steps, 4 epochs of 4 minibatches; discount 0.98, lambda 0.95; the rate goes
- * from 3e-4 to 0, the entropy bonus from 0.01 to 0.001; clip 0.2, norm 0.5, KL 0.02; 1 thread, 4 parts. */
+/* Two layers of 64, tanh; 8 environments, 256 steps, 4 epochs of 4 minibatches; discount 0.98, lambda 0.95; the rate
+ * goes from 3e-4 to 0, the entropy bonus from 0.01 to 0.001; clip 0.2, norm 0.5, KL 0.02; 1 thread, 4 parts. */
 dr__rl_ppo_settings dr__rl_ppo_defaults(void);
 
-/* start: a policy to go on from (its shape counts, and its critic if it has one); NULL: a new one.  DR_ERR_ARG: a setting
- * is out of range.  DR_ERR_FORMAT: `start` is for another schema. */
+/* start: a policy to go on from (its shape counts, and its critic if it has one); NULL: a new one.  DR_ERR_ARG: a
+ * setting is out of range.  DR_ERR_FORMAT: `start` is for another schema. */
 dr_status dr__rl_ppo_new(const dr__rl_env_def *def, const void *arg, const dr__rl_ppo_settings *settings,
                          const dr__rl_policy *start, dr__rl_ppo **out, dr_error *err);
 void dr__rl_ppo_free(dr__rl_ppo **ppo); /* NULL is fine */

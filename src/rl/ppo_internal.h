@@ -24,9 +24,9 @@ struct dr__rl_ppo {
     dr__rl_adam adam;
     dr_rng rng; /* of the order of rows */
     uint64_t steps;
-    int n_rows;                                    /* of a rollout */
-    int minibatch, part_rows;                      /* rows of a minibatch and of a part of it */
-    float *advantages, *returns, *scaled, *room;   /* scaled: advantages of a minibatch, normalised */
+    int n_rows;                                  /* of a rollout */
+    int minibatch, part_rows;                    /* rows of a minibatch and of a part of it */
+    float *advantages, *returns, *scaled, *room; /* scaled: advantages of a minibatch, normalised */
     uint32_t *order;
     dr__rl_ppo_part parts[DR__RL_PARTS];
     dr__rl_arena arena;

@@ -1,7 +1,7 @@
 /* q_net.h: values of actions: a perceptron over an observation and an action, beside each other.
  *
- * An action's choices are given as a one for the option taken and zeros for the others of a categorical, its continuous part
- * as it is, squashed.  Absent ops have chosen nothing: zeros.
+ * An action's choices are given as a one for the option taken and zeros for the others of a categorical, its continuous
+ * part as it is, squashed.  Absent ops have chosen nothing: zeros.
  */
 #ifndef DR_RL_Q_NET_H
 #define DR_RL_Q_NET_H

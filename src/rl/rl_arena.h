@@ -1,7 +1,7 @@
 /* rl_arena.h: many arrays in one block.
  *
- * A layout function takes its arrays from an arena.  It runs twice: without a block it counts, and with one it hands out.
- * The block is allocated between the two, zeroed, so nothing is allocated later and one free ends it.
+ * A layout function takes its arrays from an arena.  It runs twice: without a block it counts, and with one it hands
+ * out. The block is allocated between the two, zeroed, so nothing is allocated later and one free ends it.
  */
 #ifndef DR_RL_RL_ARENA_H
 #define DR_RL_RL_ARENA_H

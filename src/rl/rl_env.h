@@ -18,12 +18,12 @@ typedef struct dr__rl_env_def {
     dr_status (*open)(const void *arg, void **env, dr_error *err);
     void (*close)(void *env);
 
-    /* Begins an episode, and sets its first observation and mask.  All outside events of the episode follow from the seed:
-     * the same seed and the same actions give the same episode. */
+    /* Begins an episode, and sets its first observation and mask.  All outside events of the episode follow from the
+     * seed: the same seed and the same actions give the same episode. */
     void (*reset)(void *env, uint64_t seed, float *obs, uint8_t *mask);
 
-    /* One action, its outcome (zeros before the call) and the observation and mask after it.  Not called again after an end before `reset`.
-     * Different environments are stepped by different threads at the same time. */
+    /* One action, its outcome (zeros before the call) and the observation and mask after it.  Not called again after an
+     * end before `reset`. Different environments are stepped by different threads at the same time. */
     void (*step)(void *env, const float *action, float *obs, uint8_t *mask, dr__rl_outcome *outcome);
 } dr__rl_env_def;
 

@@ -1,7 +1,7 @@
 /* rl_math.h: exp and tanh of floats in loops that compilers vectorise.
  *
- * Plain float arithmetic in a fixed order, so a seed gives the same policy on every machine.  Nothing in src/rl takes part
- * in a sample's bytes, so libm would be allowed; it is slower here and rounds differently from version to version.
+ * Plain float arithmetic in a fixed order, so a seed gives the same policy on every machine.  Nothing in src/rl takes
+ * part in a sample's bytes, so libm would be allowed; it is slower here and rounds differently from version to version.
  */
 #ifndef DR_RL_RL_MATH_H
 #define DR_RL_RL_MATH_H

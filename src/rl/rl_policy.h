@@ -21,13 +21,13 @@ typedef struct dr__rl_policy {
     dr__rl_heads heads;
     dr__rl_shape shape;
     dr__rl_net actor, critic;
-    size_t n_params;   /* of both */
-    float *params;     /* the actor's, then the critic's */
-    float *mean;       /* of each number of an observation, and by what it is multiplied then; 0 and 1 where */
-    float *scale;      /* observations are taken as they are */
-    char *facts;       /* how it was trained and how well it does: a JSON object as text, or NULL; owned */
-    dr__rl_tape tape;  /* of one row */
-    float *row;        /* a normalised observation */
+    size_t n_params;  /* of both */
+    float *params;    /* the actor's, then the critic's */
+    float *mean;      /* of each number of an observation, and by what it is multiplied then; 0 and 1 where */
+    float *scale;     /* observations are taken as they are */
+    char *facts;      /* how it was trained and how well it does: a JSON object as text, or NULL; owned */
+    dr__rl_tape tape; /* of one row */
+    float *row;       /* a normalised observation */
     uint8_t *present;
     dr__rl_arena arena;
 } dr__rl_policy;
@@ -42,8 +42,8 @@ void dr__rl_policy_init(dr__rl_policy *policy, uint64_t seed);
 /* DR_ERR_ARG when `facts` is not a JSON object. */
 dr_status dr__rl_policy_set_facts(dr__rl_policy *policy, const char *facts, dr_error *err);
 
-/* An action for one observation, as an environment gets it; no memory is allocated.  rng NULL: the best action, else one
- * that is drawn.  Returns the logarithm of its probability. */
+/* An action for one observation, as an environment gets it; no memory is allocated.  rng NULL: the best action, else
+ * one that is drawn.  Returns the logarithm of its probability. */
 double dr__rl_policy_act(dr__rl_policy *policy, const float *obs, const uint8_t *mask, dr_rng *rng, float *action);
 
 /* The critic's parameters. */

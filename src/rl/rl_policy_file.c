@@ -40,8 +40,8 @@ static char *head_text(const dr__rl_policy *p, bool with_critic)
     dr__rl_shape shape = p->shape;
     shape.has_critic = with_critic && shape.has_critic;
     json_t *facts = p->facts ? json_loads(p->facts, 0, NULL) : json_object();
-    json_t *o = json_pack("{s:o, s:o, s:o}", "schema", dr__rl_spec_json(&p->spec), "network",
-                          dr__rl_shape_json(&shape), "facts", facts);
+    json_t *o = json_pack("{s:o, s:o, s:o}", "schema", dr__rl_spec_json(&p->spec), "network", dr__rl_shape_json(&shape),
+                          "facts", facts);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     return text;
@@ -175,8 +175,8 @@ dr_status dr__rl_policy_decode(const void *data, size_t size, const char *name, 
     DR_TRY(check_sum(data, size, name, err));
     DR_TRY(read_head(&c, &h, err));
     json_t *o = json_loadb((const char *)h.text, h.n_text, JSON_REJECT_DUPLICATES, NULL);
-    dr_status status = o ? read_policy(o, name, out, err)
-                         : dr__fail(err, DR_ERR_FORMAT, "%s: its description is not JSON", name);
+    dr_status status =
+        o ? read_policy(o, name, out, err) : dr__fail(err, DR_ERR_FORMAT, "%s: its description is not JSON", name);
     json_decref(o);
     if (status == DR_OK)
         status = read_numbers(&c, &h, *out, err);

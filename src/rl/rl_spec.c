@@ -26,8 +26,8 @@ static dr_status check_names(const char *what, const char (*names)[DR__RL_NAME],
 {
     for (int i = 0; i < n; i++)
         if (!is_name(names[i]))
-            return dr__fail(err, DR_ERR_ARG, "%s %d must have a name of 1 to %d printable characters, got '%.*s'",
-                            what, i, DR__RL_NAME - 1, DR__RL_NAME - 1, names[i]);
+            return dr__fail(err, DR_ERR_ARG, "%s %d must have a name of 1 to %d printable characters, got '%.*s'", what,
+                            i, DR__RL_NAME - 1, DR__RL_NAME - 1, names[i]);
     return DR_OK;
 }
 
@@ -45,8 +45,7 @@ static dr_status check_choices(const char *what, const dr__rl_choice *choices, i
 dr_status dr__rl_spec_check(const dr__rl_spec *s, dr_error *err)
 {
     if (!is_name(s->name))
-        return dr__fail(err, DR_ERR_ARG, "a schema must have a name of 1 to %d printable characters",
-                        DR__RL_NAME - 1);
+        return dr__fail(err, DR_ERR_ARG, "a schema must have a name of 1 to %d printable characters", DR__RL_NAME - 1);
     DR_TRY(check_count("the version of a schema", s->version, 1, 1 << 30, err));
     DR_TRY(check_count("the number of inputs", s->n_inputs, 1, DR__RL_INPUTS, err));
     DR_TRY(check_count("the number of choices", s->n_choices, 0, DR__RL_CHOICES, err));
@@ -54,8 +53,8 @@ dr_status dr__rl_spec_check(const dr__rl_spec *s, dr_error *err)
     DR_TRY(check_count("the number of ops", s->n_ops, 0, DR__RL_OPS, err));
     DR_TRY(check_count("the number of inputs of an op", s->n_op_inputs, s->n_ops > 0, s->n_ops ? DR__RL_OP_INPUTS : 0,
                        err));
-    DR_TRY(check_count("the number of choices of an op", s->n_op_choices, s->n_ops > 0, s->n_ops ? DR__RL_OP_CHOICES : 0,
-                       err));
+    DR_TRY(check_count("the number of choices of an op", s->n_op_choices, s->n_ops > 0,
+                       s->n_ops ? DR__RL_OP_CHOICES : 0, err));
     if (s->n_choices + s->n_continuous + s->n_ops == 0)
         return dr__fail(err, DR_ERR_ARG, "schema '%s' must have an action, got none", s->name);
     DR_TRY(check_names("input", s->inputs, s->n_inputs, err));

@@ -1,10 +1,10 @@
 /* rl_spec.h: what a policy sees and does: the schema of its observations and actions.
  *
  * An observation is a row of floats: the inputs of the whole, then those of each op (op_net.h).
- * An action is a row of floats: the choice of each categorical (its number), first those of the whole, then those of op 0,
- * of op 1 ...; then the continuous ones, each between -1 and 1.
- * A mask has a byte for each option of each categorical, in the same order: 0 forbids it.  A categorical without an allowed
- * option chooses nothing (action 0, probability 1).  An op is present where any of its options is allowed.
+ * An action is a row of floats: the choice of each categorical (its number), first those of the whole, then those of op
+ * 0, of op 1 ...; then the continuous ones, each between -1 and 1. A mask has a byte for each option of each
+ * categorical, in the same order: 0 forbids it.  A categorical without an allowed option chooses nothing (action 0,
+ * probability 1).  An op is present where any of its options is allowed.
  */
 #ifndef DR_RL_RL_SPEC_H
 #define DR_RL_RL_SPEC_H
@@ -63,8 +63,8 @@ typedef struct dr__rl_heads {
 /* DR_ERR_ARG, and a text that names what is wrong. */
 dr_status dr__rl_spec_check(const dr__rl_spec *spec, dr_error *err);
 
-/* DR_ERR_FORMAT when a policy made for `have` cannot be used where `want` is needed; the text names the first difference
- * and begins with `what`. */
+/* DR_ERR_FORMAT when a policy made for `have` cannot be used where `want` is needed; the text names the first
+ * difference and begins with `what`. */
 dr_status dr__rl_spec_same(const dr__rl_spec *have, const dr__rl_spec *want, const char *what, dr_error *err);
 
 void dr__rl_heads_of(const dr__rl_spec *spec, dr__rl_heads *out);

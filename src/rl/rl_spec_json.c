@@ -23,8 +23,8 @@ static json_t *choices_json(const dr__rl_choice *choices, int n)
 json_t *dr__rl_spec_json(const dr__rl_spec *s)
 {
     return json_pack("{s:s, s:i, s:o, s:o, s:o, s:i, s:o, s:o}", "name", s->name, "version", s->version, "inputs",
-                     names_json(s->inputs, s->n_inputs), "choices", choices_json(s->choices, s->n_choices), "continuous",
-                     names_json(s->continuous, s->n_continuous), "ops", s->n_ops, "op_inputs",
+                     names_json(s->inputs, s->n_inputs), "choices", choices_json(s->choices, s->n_choices),
+                     "continuous", names_json(s->continuous, s->n_continuous), "ops", s->n_ops, "op_inputs",
                      names_json(s->op_inputs, s->n_op_inputs), "op_choices",
                      choices_json(s->op_choices, s->n_op_choices));
 }

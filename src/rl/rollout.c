@@ -8,11 +8,11 @@
 
 struct dr__rl_lane {
     void *env;
-    dr_rng rng;     /* of its actions */
-    float *now;     /* the observation as it came, and the mask with it */
+    dr_rng rng; /* of its actions */
+    float *now; /* the observation as it came, and the mask with it */
     uint8_t *mask;
     uint32_t episode, step;
-    double gained;  /* in this episode */
+    double gained; /* in this episode */
 };
 
 struct dr__rl_chunk {
@@ -156,13 +156,14 @@ static void step_chunk(dr__rl_rollout *r, dr__rl_chunk *c, int t, int first, int
     const float *obs = r->obs + row * (size_t)h->n_obs;
     dr__rl_present(h, r->masks + row * (size_t)h->n_mask, end - first, c->present);
     const float *out = dr__rl_net_forward(&p->actor, p->params, obs, c->present, end - first, &c->actor);
-    const float *value = dr__rl_net_forward(&p->critic, dr__rl_policy_critic(p), obs, c->present, end - first, &c->critic);
+    const float *value =
+        dr__rl_net_forward(&p->critic, dr__rl_policy_critic(p), obs, c->present, end - first, &c->critic);
     for (int e = first; e < end; e++) {
         const size_t i = at + (size_t)e;
         r->values[i] = value[e - first];
         r->logps[i] =
-            (float)dr__rl_head_draw(h, out + (size_t)(e - first) * (size_t)h->n_out,
-                                    r->masks + i * (size_t)h->n_mask, &r->lanes[e].rng, r->actions + i * (size_t)h->n_action);
+            (float)dr__rl_head_draw(h, out + (size_t)(e - first) * (size_t)h->n_out, r->masks + i * (size_t)h->n_mask,
+                                    &r->lanes[e].rng, r->actions + i * (size_t)h->n_action);
         step_lane(r, c, e, i);
     }
 }

@@ -31,8 +31,8 @@ typedef struct dr__rl_rollout {
     float *obs, *actions;        /* normalised; continuous parts unsquashed */
     float *logps, *values, *next_values, *rewards;
     uint8_t *masks, *ended;
-    uint64_t *places;       /* see dr__rl_peer_baseline */
-    dr__rl_moments moments; /* of all observations since the beginning, as they came */
+    uint64_t *places;                        /* see dr__rl_peer_baseline */
+    dr__rl_moments moments;                  /* of all observations since the beginning, as they came */
     double episodes, return_sum, length_sum; /* of the episodes that came to an end in the last run */
 
     dr__rl_lane *lanes;
@@ -48,7 +48,7 @@ void dr__rl_rollout_close(dr__rl_rollout *rollout);
 /* n_steps steps of each environment, from where it was. */
 void dr__rl_rollout_run(dr__rl_rollout *rollout, dr__rl_team *team);
 
-/* Plays n episodes, one after the other, from the seeds seed, seed + 1, ...; draws actions or takes the best ones.  Sets
+/* Plays n episodes, one after the other, from the seeds seed, seed + 1, ...; draws actions or takes the best ones. Sets
  * `returns` (n of them; NULL: not wanted) and *mean. */
 dr_status dr__rl_evaluate(const dr__rl_env_def *def, const void *arg, dr__rl_policy *policy, int n, uint64_t seed,
                           bool draw, double *returns, double *mean, dr_error *err);

@@ -1,7 +1,7 @@
 /* sac.h: soft actor-critic (Haarnoja et al., 2018) for policies whose actions are all continuous.
  *
- * Two critics, of which the smaller value counts; slow copies of them for the targets; a weight of the entropy that adapts
- * itself.  One thread; a seed gives the same policy.
+ * Two critics, of which the smaller value counts; slow copies of them for the targets; a weight of the entropy that
+ * adapts itself.  One thread; a seed gives the same policy.
  */
 #ifndef DR_RL_SAC_H
 #define DR_RL_SAC_H
@@ -29,7 +29,8 @@ typedef struct dr__rl_sac_progress {
     double q_loss, entropy_weight, logp;
 } dr__rl_sac_progress;
 
-/* Two layers of 64, ReLU; 100000 steps remembered, 500 to warm up, batches of 128, rate 1e-3, discount 0.98, follow 0.005. */
+/* Two layers of 64, ReLU; 100000 steps remembered, 500 to warm up, batches of 128, rate 1e-3, discount 0.98, follow
+ * 0.005. */
 dr__rl_sac_settings dr__rl_sac_defaults(void);
 
 /* DR_ERR_ARG: a setting is out of range, or the environment has actions that are not continuous. */

@@ -10,12 +10,13 @@
 
 static const double HALF_LOG_2PI = 0.91893853320467274178;
 
-/* Actions of the policy for the batch's observations, squashed, with the noise that made them and their log-probabilities;
- * they become the second part of the critics' inputs.  Returns the actor's outputs. */
+/* Actions of the policy for the batch's observations, squashed, with the noise that made them and their
+ * log-probabilities; they become the second part of the critics' inputs.  Returns the actor's outputs. */
 static const float *draw_actions(dr__rl_sac *s)
 {
     const dr__rl_heads *h = &s->policy->heads;
-    const float *out = dr__rl_net_forward(&s->policy->actor, s->policy->params, s->batch_obs, NULL, s->set.batch, &s->tape);
+    const float *out =
+        dr__rl_net_forward(&s->policy->actor, s->policy->params, s->batch_obs, NULL, s->set.batch, &s->tape);
     for (int r = 0; r < s->set.batch; r++) {
         const float *row = out + (size_t)r * (size_t)h->n_out;
         float *action = s->action + (size_t)r * (size_t)h->n_action;
@@ -70,8 +71,8 @@ static void update_critics(dr__rl_sac *s, dr__rl_sac_progress *out)
     gather(s, s->obs, h->n_obs, s->batch_obs);
     gather(s, s->actions, h->n_action, s->action);
     for (int r = 0; r < n; r++)
-        dr__rl_q_input(h, s->batch_obs + (size_t)r * (size_t)h->n_obs, NULL, s->action + (size_t)r * (size_t)h->n_action,
-                       s->inputs + (size_t)r * (size_t)s->q.sizes[0]);
+        dr__rl_q_input(h, s->batch_obs + (size_t)r * (size_t)h->n_obs, NULL,
+                       s->action + (size_t)r * (size_t)h->n_action, s->inputs + (size_t)r * (size_t)s->q.sizes[0]);
     values_of(s, false);
     for (int k = 0; k < 2; k++) {
         dr__rl_sac_critic *c = &s->critics[k];
@@ -99,8 +100,8 @@ static void through_critics(dr__rl_sac *s, float *d_sum)
             const bool is_smaller = k ? s->values[1][r] < s->values[0][r] : s->values[0][r] <= s->values[1][r];
             s->d_value[r] = is_smaller ? -1 / (float)n : 0;
         }
-        dr__rl_mlp_backward(&s->q, s->critics[k].params, s->inputs, n, s->critics[k].acts, s->d_value, NULL, s->d_inputs,
-                            s->scratch);
+        dr__rl_mlp_backward(&s->q, s->critics[k].params, s->inputs, n, s->critics[k].acts, s->d_value, NULL,
+                            s->d_inputs, s->scratch);
         for (size_t i = 0; i < (size_t)n * width; i++)
             d_sum[i] += s->d_inputs[i];
     }
@@ -127,7 +128,8 @@ static void update_actor(dr__rl_sac *s, float *d_sum)
                 raw == log_std ? by_u * dr__rl_exp(log_std) * s->noise[r * h->n_continuous + i] - weight : 0;
         }
     memset(s->actor_grads, 0, s->policy->actor.n_params * sizeof(float));
-    dr__rl_net_backward(&s->policy->actor, s->policy->params, s->batch_obs, NULL, n, &s->tape, s->d_out, s->actor_grads);
+    dr__rl_net_backward(&s->policy->actor, s->policy->params, s->batch_obs, NULL, n, &s->tape, s->d_out,
+                        s->actor_grads);
     dr__rl_adam_step(&s->actor_adam, s->policy->params, s->actor_grads, s->set.rate);
 }
 

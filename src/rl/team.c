@@ -1,7 +1,7 @@
 /* team.c: threads that wait for a task, take parts until none is left, and say that they are done.
  *
- * The lock guards all fields but `next`.  A task is done when each thread has said so, so the next one cannot begin while
- * one still looks for parts.
+ * The lock guards all fields but `next`.  A task is done when each thread has said so, so the next one cannot begin
+ * while one still looks for parts.
  */
 #include "rl/team.h"
 

@@ -31,7 +31,7 @@ END
 flags="-std=gnu11 -D_GNU_SOURCE -DDR_VERSION=\"fuzz\" -O1 -g -ffp-contract=off -I$root/include -I$root/src -I$root/tests -I$dir/src"
 src=$root/src
 library="$src/base/*.c $src/trace/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/index/*.c $src/codec/*.c $src/codec/*/*.c $src/format/*.c $src/store/*.c"
-library="$library $src/monitor/*.c $src/sched/cost_ledger.c"
+library="$library $src/monitor/*.c $src/sched/cost_ledger.c $src/rl/*.c $src/pack/atomic_file.c"
 libs="$(pkg-config --libs libjpeg libpng libwebp libtiff-4 zlib liblz4 libzstd snappy libxxhash jansson) -lgif -lm -pthread"
 made=$root/tests/unit/codec/image
 changes="$made/blob.c $made/jpeg_part.c $made/odd_jpeg.c $made/damaged_jpeg.c"

@@ -208,8 +208,7 @@ static double divergence(void *owner)
         }
         for (int i = 0; i < heads.cat[k].n; i++)
             if (allowed[i])
-                sum += exp(p->from[at + i]) / zero *
-                       log(exp(p->from[at + i]) / zero / (exp(p->outputs[at + i]) / one));
+                sum += exp(p->from[at + i]) / zero * log(exp(p->from[at + i]) / zero / (exp(p->outputs[at + i]) / one));
     }
     for (int i = 0; i < heads.n_continuous; i++) { /* by the midpoint rule */
         const double s1 = exp(p->outputs[heads.std_at + i]), m1 = p->outputs[heads.mean_at + i];

@@ -39,7 +39,8 @@ static void files_come_back(void **state)
         assert_ok(dr__rl_spec_same(&q->spec, &p->spec, "it", &err));
         assert_true(q->shape.has_critic == critic && q->n_params == (critic ? p->n_params : p->actor.n_params));
         assert_memory_equal(q->params, p->params, q->n_params * sizeof *q->params);
-        assert_true(q->mean[0] == 0.25f && q->scale[0] == 4 && q->scale[q->heads.n_obs - 1] == p->scale[p->heads.n_obs - 1]);
+        assert_true(q->mean[0] == 0.25f && q->scale[0] == 4 &&
+                    q->scale[q->heads.n_obs - 1] == p->scale[p->heads.n_obs - 1]);
         assert_non_null(strstr(q->facts, "\"steps\":7"));
         dr__rl_policy_free(&p);
         dr__rl_policy_free(&q);

@@ -15,8 +15,8 @@
 static dr_error err;
 
 /* Trains to the end; the policy belongs to *ppo. */
-static dr__rl_policy *trained(const dr__rl_env_def *def, const void *arg, const dr__rl_ppo_settings *s, dr__rl_ppo **ppo,
-                              dr__rl_ppo_progress *last)
+static dr__rl_policy *trained(const dr__rl_env_def *def, const void *arg, const dr__rl_ppo_settings *s,
+                              dr__rl_ppo **ppo, dr__rl_ppo_progress *last)
 {
     dr__rl_ppo_progress now;
     assert_ok(dr__rl_ppo_new(def, arg, s, NULL, ppo, &err));
@@ -50,7 +50,8 @@ static void cartpole_is_solved(void **state)
     s.seed = 1;
     const uint64_t start = dr__thread_cpu_ns();
     dr__rl_policy *p = trained(toy_cartpole(), NULL, &s, &ppo, &last);
-    const double seconds = (double)(dr__thread_cpu_ns() - start) * 1e-9, mean = mean_return(toy_cartpole(), NULL, p, 100);
+    const double seconds = (double)(dr__thread_cpu_ns() - start) * 1e-9,
+                 mean = mean_return(toy_cartpole(), NULL, p, 100);
     print_message("CartPole: mean return %.1f over 100 episodes after %.2f s of CPU time\n", mean, seconds);
     assert_true(mean >= 475);
     dr__rl_ppo_free(&ppo);
@@ -282,7 +283,8 @@ static void settings_are_checked(void **state)
                  "n_envs must be between 1 and 4096, got 0");
     s = dr__rl_ppo_defaults();
     s.discount = NAN;
-    assert_fails(dr__rl_ppo_new(toy_locks(), NULL, &s, NULL, &ppo, &err), DR_ERR_ARG, "discount must be between 0 and 1");
+    assert_fails(dr__rl_ppo_new(toy_locks(), NULL, &s, NULL, &ppo, &err), DR_ERR_ARG,
+                 "discount must be between 0 and 1");
     s = dr__rl_ppo_defaults();
     s.shape.hidden[1] = 0;
     assert_fails(dr__rl_ppo_new(toy_locks(), NULL, &s, NULL, &ppo, &err), DR_ERR_ARG, "hidden layer 1 must be");

@@ -144,8 +144,8 @@ static void teams_do_each_part_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adam_follows_its_formula),          cmocka_unit_test(norms_are_clipped),
-        cmocka_unit_test(advantages_are_sums_of_surprises),  cmocka_unit_test(peers_share_what_happened_outside),
+        cmocka_unit_test(adam_follows_its_formula),           cmocka_unit_test(norms_are_clipped),
+        cmocka_unit_test(advantages_are_sums_of_surprises),   cmocka_unit_test(peers_share_what_happened_outside),
         cmocka_unit_test(moments_do_not_depend_on_the_parts), cmocka_unit_test(teams_do_each_part_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

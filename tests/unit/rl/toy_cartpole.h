@@ -1,4 +1,5 @@
-/* toy_cartpole.h: CartPole with the equations of Barto, Sutton and Anderson (1983), as Gymnasium's CartPole-v1 has them. */
+/* toy_cartpole.h: CartPole with the equations of Barto, Sutton and Anderson (1983), as Gymnasium's CartPole-v1 has
+ * them. */
 #ifndef DR_TESTS_RL_TOY_CARTPOLE_H
 #define DR_TESTS_RL_TOY_CARTPOLE_H
 

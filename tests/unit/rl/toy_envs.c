@@ -200,12 +200,9 @@ static void noise_step(void *env, const float *action, float *obs, uint8_t *mask
 
 const dr__rl_env_def *toy_noise(void)
 {
-    static const dr__rl_spec spec = { .name = "noise",
-                                      .version = 1,
-                                      .n_inputs = 1,
-                                      .n_choices = 1,
-                                      .inputs = { "one" },
-                                      .choices = { { "arm", 2 } } };
+    static const dr__rl_spec spec = {
+        .name = "noise", .version = 1, .n_inputs = 1, .n_choices = 1, .inputs = { "one" }, .choices = { { "arm", 2 } }
+    };
     static const dr__rl_env_def def = { "noise", &spec, open_toy, dr__free, noise_reset, noise_step };
     return &def;
 }
@@ -224,12 +221,9 @@ static void endless_step(void *env, const float *action, float *obs, uint8_t *ma
 
 const dr__rl_env_def *toy_endless(void)
 {
-    static const dr__rl_spec spec = { .name = "endless",
-                                      .version = 1,
-                                      .n_inputs = 1,
-                                      .n_choices = 1,
-                                      .inputs = { "one" },
-                                      .choices = { { "any", 2 } } };
+    static const dr__rl_spec spec = {
+        .name = "endless", .version = 1, .n_inputs = 1, .n_choices = 1, .inputs = { "one" }, .choices = { { "any", 2 } }
+    };
     static const dr__rl_env_def def = { "endless", &spec, open_toy, dr__free, noise_reset, endless_step };
     return &def;
 }
