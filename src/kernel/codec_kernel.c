@@ -15,6 +15,7 @@ void dr__codec_kernels_fill(dr__codec_kernels *k, dr__cpu_level level)
     dr__delta_c(k);
     dr__bitpack_c(k);
     dr__svb_c(k);
+    dr__hash_c(k);
 #ifdef DR_HAVE_AVX2
     if (level == DR__CPU_AVX2 || level == DR__CPU_AVX512) {
         dr__shuffle_avx2(k);
@@ -22,7 +23,10 @@ void dr__codec_kernels_fill(dr__codec_kernels *k, dr__cpu_level level)
         dr__delta_avx2(k);
         dr__bitpack_avx2(k);
         dr__svb_avx2(k);
+        dr__hash_avx2(k);
     }
+    if (level == DR__CPU_AVX512)
+        dr__hash_avx512(k);
 #endif
 #ifdef DR_HAVE_NEON
     if (level == DR__CPU_NEON) {

@@ -39,6 +39,9 @@ typedef struct dr__codec_kernels {
     /* StreamVByte: n numbers of 1 to 4 bytes; `control` has their lengths less 1, two bits each.  Up to 16 bytes may be
      * read from any place before `end`, none behind it; the lengths were checked to end at `end`. */
     void (*svb_decode)(uint32_t *dst, const uint8_t *control, const uint8_t *data, const uint8_t *end, size_t n);
+
+    /* XXH3 of 64 bits with a seed. */
+    uint64_t (*hash)(const void *data, size_t size, uint64_t seed);
 } dr__codec_kernels;
 
 /* Fills `k` for a level: C first, then what the level replaces. */
@@ -53,11 +56,14 @@ void dr__bitshuffle_c(dr__codec_kernels *k);
 void dr__delta_c(dr__codec_kernels *k);
 void dr__bitpack_c(dr__codec_kernels *k);
 void dr__svb_c(dr__codec_kernels *k);
+void dr__hash_c(dr__codec_kernels *k);
 void dr__shuffle_avx2(dr__codec_kernels *k);
 void dr__bitshuffle_avx2(dr__codec_kernels *k);
 void dr__delta_avx2(dr__codec_kernels *k);
 void dr__bitpack_avx2(dr__codec_kernels *k);
 void dr__svb_avx2(dr__codec_kernels *k);
+void dr__hash_avx2(dr__codec_kernels *k);
+void dr__hash_avx512(dr__codec_kernels *k);
 void dr__shuffle_neon(dr__codec_kernels *k);
 void dr__bitpack_neon(dr__codec_kernels *k);
 

@@ -127,3 +127,17 @@ CHECK_CODEC_KERNEL(svb_decode)
         expect_same(&got, &want, "%zu numbers", n);
     }
 }
+
+CHECK_CODEC_KERNEL(hash)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        const size_t size = rnd_size(4 * MOST); /* short inputs have ways of their own */
+        const struct guarded data = guarded_random(size);
+        const uint64_t seed = i % 2 ? rnd() : 0;
+        const uint64_t sums[] = { ref->hash(data.p, size, seed), simd->hash(data.p, size, seed) };
+        struct guarded want = guarded_blank(8), got = guarded_blank(8);
+        memcpy(want.p, &sums[0], 8);
+        memcpy(got.p, &sums[1], 8);
+        expect_same(&got, &want, "%zu bytes, seed %llu", size, (unsigned long long)seed);
+    }
+}

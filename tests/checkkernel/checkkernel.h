@@ -42,6 +42,7 @@ CHECK_CODEC_KERNEL(undelta);
 CHECK_CODEC_KERNEL(pack);
 CHECK_CODEC_KERNEL(unpack);
 CHECK_CODEC_KERNEL(svb_decode);
+CHECK_CODEC_KERNEL(hash);
 
 /* Bytes between guard bytes, in a ring of blocks that is reused: at most GUARDED_LIVE are alive at once. */
 enum { GUARDED_LIVE = 16, GUARD = 64 };

@@ -102,7 +102,7 @@ struct codec_check {
 
 static const struct codec_check codec_checks[] = {
     ROW(shuffle), ROW(unshuffle), ROW(bitshuffle), ROW(bitunshuffle), ROW(delta),
-    ROW(undelta), ROW(pack),      ROW(unpack),     ROW(svb_decode),
+    ROW(undelta), ROW(pack),      ROW(unpack),     ROW(svb_decode),   ROW(hash),
 };
 
 static_assert(sizeof(dr__codec_kernels) == DR_COUNT(codec_checks) * sizeof(void (*)(void)),

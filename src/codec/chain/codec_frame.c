@@ -2,11 +2,11 @@
 #include "codec/chain/codec_frame.h"
 
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/alloc.h"
 #include "base/cursor.h"
 #include "data/desc.h"
+#include "kernel/codec_kernel.h"
 
 enum { HAS_DICT = 1, HAS_SPACING = 2, IS_LOSSY = 4, ALL_FLAGS = 7, LAST_KIND = DR_KIND_MASKS };
 
@@ -14,7 +14,7 @@ static const uint8_t magic[4] = { 0xd7, 'D', 'R', 'C' };
 
 uint64_t dr__codec_frame_hash(const void *data, size_t size, uint64_t before)
 {
-    return XXH3_64bits_withSeed(data, size, before);
+    return dr__codec_kernels_best()->hash(data, size, before);
 }
 
 dr_status dr__codec_desc_bytes(const dr_desc *desc, size_t *bytes, dr_error *err)
