@@ -396,8 +396,7 @@ DR_API dr_status dr_controller_open(dr_monitor *monitor, const dr_controller_opt
 DR_API void dr_controller_close(dr_controller **controller);
 
 /**
- * Hold a controller, or let it continue.  While it is held (between epochs, while the consumer pauses), it observes and
- * does not decide.
+ * Hold a controller, or let it continue.  While it is held (between epochs), it observes and does not decide.
  *
  * @param controller The controller.
  * @param held       Whether it is held.
@@ -410,8 +409,8 @@ DR_API void dr_controller_hold(dr_controller *controller, bool held);
  * tenths of a memory limit with memory_granted, else half of that.  Afterwards all knobs are what they were at once;
  * the prefetch window shrinks as these batches are taken.
  *
- * A pause that nobody tells of is noticed where it is a single step over 1 s and over eight mean steps long; then
- * nothing is made ahead.
+ * A pause that nobody tells of is noticed afterwards, where it was a single step over 1 s and over eight mean steps
+ * long: its time does not count, and nothing was made ahead.  Loaders tell of one by themselves after 2 s.
  *
  * @param controller The controller.
  * @param paused     Whether it pauses.

@@ -16,7 +16,7 @@ OF_SAMPLES = ("read", "work")  # spans of one worker never overlap
 BATCHES = 10_000  # the first track of batches
 PIPELINE = "pipeline"
 GROUPS = {  # prefixes of the names of sensors
-    "CPU": ("cpu_", "io_wait", "quota_", "throttled", "power"),
+    "CPU": ("cpu_", "io_wait", "quota_", "throttled", "power", "own_threads"),
     "pressure": ("pressure_",),
     "memory": ("mem_",),
     "storage": ("disk_",),
