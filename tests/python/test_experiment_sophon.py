@@ -9,7 +9,16 @@ import pytest
 from imagesets import write_folder
 from PIL import Image
 
-from benchmarks.experiments.sophon import epochs, overhead, remote, sophon_command, stages, traffic, twins, vary
+from benchmarks.experiments.sophon import (
+    overhead,
+    policy_epochs,
+    remote,
+    sophon_command,
+    stage_bounds,
+    traffic,
+    twins,
+    vary,
+)
 from benchmarks.experiments.testbed import testbed
 
 REASON = testbed.missing()
@@ -59,7 +68,7 @@ def case_of(quota, way, seconds):
 def test_verdicts_on_epochs(plus, best, convex):
     rows = [case_of(quota, way, seconds) for way, times in (("off", (10.0, 10.0)), ("resize", (12.0, 6.0)),
             ("sophon+", plus)) for quota, seconds in zip((0.1, 0.2), times)]  # fmt: skip
-    found = {claim: holds for claim, holds, _ in epochs.verdicts(epochs.by_case({"rows": rows}))}
+    found = {claim: holds for claim, holds, _ in policy_epochs.verdicts(policy_epochs.by_case({"rows": rows}))}
     assert found == {"sophon+ is best or equal to the best of the others": best,
                      "resize is worse than off with the least CPU": "yes",
                      "more CPU brings sophon+ less and less (convex)": convex}  # fmt: skip
@@ -167,7 +176,7 @@ def test_verdicts_on_stages():
            "utilisation": 0.5, "prepared": 0}  # fmt: skip
     rows = [{**row, "name": "a", "expected": None, "bound": "x"}, {**row, "name": "b", "expected": "x", "bound": "y"},
             {**row, "name": "c", "expected": "I/O-bound", "bound": "I/O-bound", "prepared": 5}]  # fmt: skip
-    *_, (_, _, claims) = stages.tables({"rows": rows, "images": 1, "rate": 1})
+    *_, (_, _, claims) = stage_bounds.tables({"rows": rows, "images": 1, "rate": 1})
     assert [holds for _, holds, _ in claims] == ["no", "yes", "yes", "yes"]
 
 

@@ -60,9 +60,10 @@ def main(rest, make):
         if getattr(args, name) is None:
             setattr(args, name, value)
     with tempfile.TemporaryDirectory(prefix="drapps-sophon-") as name:
-        folder = twins.repeated(pathlib.Path(args.data).resolve(), f"{name}/root/set", args.bytes)
+        root = pathlib.Path(name, "root")
+        folder = twins.repeated(pathlib.Path(args.data).resolve(), root / "set", args.bytes)
         sizes = [path.stat().st_size for path in twins.jpegs(folder)]
-        rows = measure(args, f"{name}/root", sum(sizes) / len(sizes), lambda text: print(text, file=sys.stderr))
+        rows = measure(args, root, sum(sizes) / len(sizes), lambda text: print(text, file=sys.stderr))
     return {"experiment": "sophon stages", "rate": args.rate, "images": len(sizes), "rows": rows}
 
 
