@@ -52,11 +52,11 @@ system-test:
 system-check:
 	@scripts/system-packages check
 
-$(VENV)/.ready: scripts/venv.txt scripts/venv-no-deps.txt | system
+$(VENV)/.ready: scripts/venv.txt scripts/venv-no-deps.txt scripts/remote-tests.txt | system
 	$(PYTHON) scripts/check_python.py
 	@echo "Setting up $(VENV); torch is large, so this takes a minute or more."
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install -qq -r scripts/venv.txt
+	$(PY) -m pip install -qq -r scripts/venv.txt -r scripts/remote-tests.txt
 	$(PY) -m pip install -qq --no-deps -r scripts/venv-no-deps.txt
 	touch $@
 

@@ -60,7 +60,7 @@ static int misuse(const char *what, const char *value)
 
 static int out_of_range(const char *name, const char *value, double min, double max)
 {
-    fprintf(stderr, "burn: --%s is \"%s\", allowed are %.10g to %.10g\n%s", name, value, min, max, usage);
+    fprintf(stderr, "burn: --%s must be %.10g to %.10g, got \"%s\"\n%s", name, min, max, value, usage);
     return BAD_USE;
 }
 

@@ -8,6 +8,7 @@ planted.py is `drapps experiment planted`: plants.py lists the bottlenecks, plan
 removes it and measures again.
 ahead/ is `drapps experiment ahead`, monitor/ is `drapps experiment monitor`.
 ranges_command.py is `drapps experiment ranges`: bytes that crops read of a folder.
+rl/ is `drapps experiment rl`: PPO beside Stable-Baselines3's.
 storage/ is `drapps experiment storage`, testbed/ is `drapps experiment testbed`, sophon/server.py is `drapps experiment
 serve`.
 """

@@ -16,8 +16,8 @@ NAVIGATION = {
     "Getting started": ["quickstart", "migration"],
     "Tutorials": ["tutorials/image-folder", "tutorials/drop-in", "tutorials/python-datasets", "tutorials/detection",
                   "tutorials/volumes", "tutorials/resume-and-ranks"],
-    "Guides": ["pytorch", "python", "formats", "shards", "serve", "offload", "cache", "ranges", "codecs", "scheduler",
-               "tuning", "troubleshooting", "c"],
+    "Guides": ["pytorch", "python", "formats", "shards", "remote", "serve", "offload", "cache", "ranges", "codecs",
+               "scheduler", "simulator", "tuning", "troubleshooting", "c"],
     "Tools": ["plan", "profile", "watch", "report", "trace"],
     "Reference": ["options", "stats", "reference/python", "reference/ops", "reference/cli", "reference/c/index",
                   "monitor", "jpeg", "parity"],
@@ -35,7 +35,7 @@ PROJECT = {"CHANGELOG.md": "project/changelog.md", "CONTRIBUTING.md": "project/c
            "SECURITY.md": "project/security.md", "README.md": "index.md", "docs/README.md": "index.md"}  # fmt: skip
 FOLDERS = {"include/drapps": "reference/c/index.rst", "examples": "source/examples.md", "docs": "index.md",
            "docs/notes": "notes/index.md", "LICENSE": None}  # fmt: skip
-LANGUAGES = {".py": "python", ".c": "c", ".h": "c", ".toml": "toml", ".sh": "sh", ".html": "html"}
+LANGUAGES = {".py": "python", ".c": "c", ".h": "c", ".toml": "toml", ".sh": "sh", ".html": "html", ".service": "ini"}
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"(^```.*?^```)", re.M | re.S)
 

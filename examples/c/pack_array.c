@@ -24,15 +24,15 @@ int main(int argc, char **argv)
     const dr_desc desc = { .dtype = DR_I32, .n_dims = 1, .dims = { N } };
     dr_error err = { 0 };
     dr_codec_choice choice;
-    dr_codec_wish wish;
+    dr_codec_criteria criteria;
     dr_codec *codec = NULL;
     size_t bound, n;
     for (int i = 1; i < N; i++)
         signal[i] = signal[i - 1] + (i * 7919 % 31) - 14;
 
-    dr_codec_wish_defaults(&wish);
-    wish.read_bytes_per_s = 100e6;
-    if (dr_codec_choose(&desc, signal, &wish, &choice, &err) != DR_OK)
+    dr_codec_criteria_defaults(&criteria);
+    criteria.read_bytes_per_s = 100e6;
+    if (dr_codec_choose(&desc, signal, &criteria, &choice, &err) != DR_OK)
         return fail(&err);
     if (dr_codec_open(argc > 1 ? argv[1] : choice.spec, NULL, &codec, &err) != DR_OK)
         return fail(&err);

@@ -75,6 +75,7 @@ DR_API void dr_codec_free(void *p);
  * @param spec The stages, as above.
  * @param dict A dictionary for the chain's zstd stage, or NULL.  The codec keeps a reference of its own.
  * @param out  Receives the codec, which the caller owns and frees by dr_codec_close.
+ * @param err  The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG: the spec is wrong, or it has no zstd stage for the dictionary; DR_ERR_UNSUPPORTED: this
  *         build lacks a stage; DR_ERR_NOMEM.
@@ -82,9 +83,9 @@ DR_API void dr_codec_free(void *p);
 DR_API dr_status dr_codec_open(const char *spec, dr_codec_dict *dict, dr_codec **out, dr_error *err);
 
 /**
- * Free a codec and set the pointer to NULL.
+ * Free a codec.
  *
- * @param codec Address of the pointer; NULL behind it is fine.
+ * @param codec The codec; set to NULL.  A pointer to NULL is allowed.
  */
 DR_API void dr_codec_close(dr_codec **codec);
 
@@ -122,6 +123,7 @@ DR_API bool dr_codec_takes(const dr_codec *codec, dr_dtype dtype);
  * @param codec A codec.
  * @param desc  Type and shape of the array.  Every extent is known.
  * @param out   Receives the number of bytes.
+ * @param err   The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG: the codec does not take the type, or the shape is wrong; DR_ERR_LIMIT: the array has more
  *         than DR_CODEC_MAX_BYTES.
@@ -134,21 +136,22 @@ DR_API dr_status dr_codec_bound(const dr_codec *codec, const dr_desc *desc, size
  * Blocks that a lossless chain does not make smaller are stored as they are, so a frame is never much larger than
  * the array.
  *
- * @param codec  A codec.
- * @param desc   Type and shape of the array; kind, layout and spacing are kept in the frame.  Bytes are DR_U8 with one
- *               axis.
- * @param data   The elements, dense, the last axis fastest; any alignment.
- * @param out    Receives the frame.
- * @param cap    Room in `out`, in bytes; what dr_codec_bound tells is enough.
- * @param n_out  Receives the size of the frame.
+ * @param codec A codec.
+ * @param desc  Type and shape of the array; kind, layout and spacing are kept in the frame.  Bytes are DR_U8 with one
+ *              axis.
+ * @param data  The elements, dense, the last axis fastest; any alignment.
+ * @param out   Receives the frame.
+ * @param cap   Room in `out`, in bytes; the result of dr_codec_bound is enough.
+ * @param n_out Receives the size of the frame.
+ * @param err   The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_LIMIT: `cap` is too small; DR_ERR_ARG: the codec does not take the type, or a lossy stage
- * cannot keep its error bound for a value, which the text names; DR_ERR_NOMEM.
+ *         cannot keep its error bound for a value, which the text names; DR_ERR_NOMEM.
  */
 DR_API dr_status dr_codec_encode(const dr_codec *codec, const dr_desc *desc, const void *data, void *out, size_t cap,
                                  size_t *n_out, dr_error *err);
 
-/* What a frame says of itself. */
+/* The header of a frame. */
 typedef struct dr_codec_frame {
     dr_desc desc;                  /* type and shape of the array */
     uint64_t raw_bytes;            /* size of the array */
@@ -165,10 +168,11 @@ typedef struct dr_codec_frame {
  *
  * @param frame The frame.
  * @param size  Its size in bytes.
- * @param out   Receives what the header says.
+ * @param out   Receives the header.
+ * @param err   The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_FORMAT: not a frame, or damaged; DR_ERR_UNSUPPORTED: made by a newer version, or by a stage
- * that this build lacks.
+ *         that this build lacks.
  */
 DR_API dr_status dr_codec_peek(const void *frame, size_t size, dr_codec_frame *out, dr_error *err);
 
@@ -180,6 +184,7 @@ DR_API dr_status dr_codec_peek(const void *frame, size_t size, dr_codec_frame *o
  * @param dict     The dictionary that the frame names, or NULL.
  * @param out      Receives the elements, dense; any alignment.
  * @param out_size Size of `out`: exactly the raw_bytes of dr_codec_peek.
+ * @param err      The reason of a failure.  May be NULL.
  *
  * @return DR_OK: `out` has what was encoded (lossy stages: within the stated error), by its checksum; DR_ERR_FORMAT:
  *         damaged, `out` holds garbage; DR_ERR_ARG: `out_size` is another, or the dictionary is missing or another;
@@ -194,11 +199,12 @@ DR_API dr_status dr_codec_decode(const void *frame, size_t size, const dr_codec_
  * Compress bytes into a file that the reference tools read: `zstd -d`, `lz4 -d`, and readers of framed Snappy.  The
  * codec must be one byte stage.
  *
- * @param codec  A codec whose facts have an extension.
- * @param data   The bytes.
- * @param size   Their number.
- * @param out    Receives the file, which the caller frees by dr_codec_free.
- * @param n_out  Receives its size.
+ * @param codec A codec whose facts have an extension.
+ * @param data  The bytes.
+ * @param size  Their number.
+ * @param out   Receives the file, which the caller frees by dr_codec_free.
+ * @param n_out Receives its size.
+ * @param err   The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG: the codec has array stages, or its byte stage has no file format; DR_ERR_NOMEM.
  */
@@ -206,7 +212,7 @@ DR_API dr_status dr_codec_compress(const dr_codec *codec, const void *data, size
                                    dr_error *err);
 
 /**
- * Decompress a .zst, .lz4 or .sz file, told by its first bytes; several of them one after the other, too.
+ * Decompress a .zst, .lz4 or .sz file, recognised by its first bytes; also several of them in a row.
  *
  * @param file     The bytes of the file.
  * @param size     Their number.
@@ -214,6 +220,7 @@ DR_API dr_status dr_codec_compress(const dr_codec *codec, const void *data, size
  * @param max_size The most bytes that the result may have.
  * @param out      Receives the bytes, which the caller frees by dr_codec_free.
  * @param n_out    Receives their number.
+ * @param err      The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_FORMAT: damaged, cut off, or none of these formats; DR_ERR_LIMIT: more than `max_size` bytes;
  *         DR_ERR_UNSUPPORTED: this build cannot read the format; DR_ERR_NOMEM.
@@ -224,13 +231,15 @@ DR_API dr_status dr_codec_decompress(const void *file, size_t size, const dr_cod
 /* ---- Dictionaries ----------------------------------------------------------------------------------------------- */
 
 /**
- * Train a dictionary from samples: for many small samples of one kind (text, JSON, annotations below some 16 KB each).
+ * Train a dictionary from samples.  It pays for many small samples of one kind (text, JSON, annotations of less than
+ * about 16 KB each).
  *
  * @param samples   The samples, one after the other.
  * @param sizes     The size of each, in bytes.
  * @param n_samples Their number; some hundreds at least.
  * @param max_size  The most bytes that the dictionary may have; 112640 is zstd's own default.
  * @param out       Receives the dictionary, which the caller frees by dr_codec_dict_close.
+ * @param err       The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG: too few samples to find anything that they have in common; DR_ERR_UNSUPPORTED: a build
  *         without zstd; DR_ERR_NOMEM.
@@ -244,6 +253,7 @@ DR_API dr_status dr_codec_dict_train(const void *samples, const size_t *sizes, s
  * @param data The bytes, copied.
  * @param size Their number.
  * @param out  Receives the dictionary, which the caller frees by dr_codec_dict_close.
+ * @param err  The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_FORMAT: not a dictionary; DR_ERR_UNSUPPORTED: a build without zstd; DR_ERR_NOMEM.
  */
@@ -269,13 +279,13 @@ DR_API const void *dr_codec_dict_bytes(const dr_codec_dict *dict, size_t *size);
 DR_API uint32_t dr_codec_dict_id(const dr_codec_dict *dict);
 
 /**
- * Free a dictionary and set the pointer to NULL.  Codecs that were made with it keep it.
+ * Free a dictionary.  Codecs that were made with it keep it.
  *
- * @param dict Address of the pointer; NULL behind it is fine.
+ * @param dict The dictionary; set to NULL.  A pointer to NULL is allowed.
  */
 DR_API void dr_codec_dict_close(dr_codec_dict **dict);
 
-/* ---- Which codec for what --------------------------------------------------------------------------------------- */
+/* ---- Choosing a codec ------------------------------------------------------------------------------------------- */
 
 /* X(NAME, value, text, summary).  The classes of data that codecs are measured for and chosen by. */
 #define DR_CODEC_CLASS_MAP(X)                                                                                          \
@@ -303,7 +313,7 @@ typedef enum dr_codec_class {
 DR_API const char *dr_codec_class_name(dr_codec_class data_class);
 
 /**
- * Tell the class of some data by its type, its kind, its first bytes and the entropy of a sample of it.
+ * Classify some data by its type, its kind, its first bytes and the entropy of a sample of it.
  *
  * @param desc Type and shape of the array.
  * @param data The elements, dense.
@@ -328,6 +338,7 @@ typedef struct dr_codec_speed {
  * @param data      The elements, dense.
  * @param budget_ns The time after which no further round begins; each is done at least once.
  * @param out       Receives the figures.
+ * @param err       The reason of a failure.  May be NULL.
  *
  * @return DR_OK; as dr_codec_encode and dr_codec_decode.
  */
@@ -342,6 +353,7 @@ DR_API dr_status dr_codec_measure(const dr_codec *codec, const dr_desc *desc, co
  * @param spec       The codec.
  * @param data_class The class of the data.
  * @param speed      The figures.
+ * @param err        The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG: the spec or a figure is wrong; DR_ERR_IO: the folder cannot be written, or the user has
  *         none; DR_ERR_NOMEM.
@@ -354,6 +366,7 @@ DR_API dr_status dr_codec_keep(const char *spec, dr_codec_class data_class, cons
  * @param spec       The codec.
  * @param data_class The class of the data.
  * @param out        Receives the figures.
+ * @param err        The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_NOT_FOUND: nothing is known of this codec; DR_ERR_ARG: the spec is wrong.
  */
@@ -370,24 +383,24 @@ DR_API dr_status dr_codec_measured(const char *spec, dr_codec_class data_class, 
  */
 DR_API const char *const *dr_codec_candidates(dr_codec_class data_class, dr_dtype dtype);
 
-/* What the choice of a codec is made by.  Fill by dr_codec_wish_defaults. */
-typedef struct dr_codec_wish {
+/* The criteria by which a codec is chosen.  Fill it with dr_codec_criteria_defaults, then change what differs. */
+typedef struct dr_codec_criteria {
     size_t size;             /* of this struct, for later versions */
     double read_bytes_per_s; /* how fast encoded bytes arrive; 500e6 */
     double decode_cores;     /* cores that decode beside reading; 1 */
-    double
-        encode_weight;   /* seconds of encoding count so many seconds of reading: 0 where written once and read often */
-    double space_weight; /* prefers smaller results among codecs of about the same speed: 0 to 1; 0.05 */
-} dr_codec_wish;
+    double encode_weight; /* how much a second of encoding counts, in seconds of reading; 0 where data is written once
+                             and read often */
+    double space_weight;  /* prefers smaller results among codecs of about the same speed: 0 to 1; 0.05 */
+} dr_codec_criteria;
 
 /**
  * Fill in the defaults.
  *
- * @param wish Receives them.
+ * @param criteria Overwritten, its `size` included.
  */
-DR_API void dr_codec_wish_defaults(dr_codec_wish *wish);
+DR_API void dr_codec_criteria_defaults(dr_codec_criteria *criteria);
 
-/* A choice and what it was made by. */
+/* The result of dr_codec_choose. */
 typedef struct dr_codec_choice {
     char spec[DR_CODEC_SPEC_TEXT]; /* of the codec, for dr_codec_open */
     dr_codec_class data_class;
@@ -397,18 +410,19 @@ typedef struct dr_codec_choice {
 
 /**
  * Choose the codec for some data: the one with the least time to read and decode it, reading and decoding at the same
- * time.  Ratios are tried on a sample of the data; speeds are those of dr_codec_measured.  What is compressed already
- * is stored as it is.
+ * time.  Ratios are tried on a sample of the data; speeds are those of dr_codec_measured.  Data that is already
+ * compressed is stored as it is.
  *
- * @param desc Type and shape of the array.
- * @param data The elements, dense.
- * @param wish What the choice is made by; NULL: the defaults.
- * @param out  Receives the choice.
+ * @param desc     Type and shape of the array.
+ * @param data     The elements, dense.
+ * @param criteria By what to choose; NULL: the defaults.
+ * @param out      Receives the choice.
+ * @param err      The reason of a failure.  May be NULL.
  *
- * @return DR_OK; DR_ERR_ARG: the shape or the wish is wrong; DR_ERR_NOMEM.
+ * @return DR_OK; DR_ERR_ARG: the shape or a criterion is wrong; DR_ERR_NOMEM.
  */
-DR_API dr_status dr_codec_choose(const dr_desc *desc, const void *data, const dr_codec_wish *wish, dr_codec_choice *out,
-                                 dr_error *err);
+DR_API dr_status dr_codec_choose(const dr_desc *desc, const void *data, const dr_codec_criteria *criteria,
+                                 dr_codec_choice *out, dr_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* dataset.h: data sets: an ordered collection of samples with named fields, and ways to open one.
+/* dataset.h: data sets (ordered collections of samples with named fields) and ways to open them.
  *
  * A data set never changes once it is open; any number of threads may use it at once.  It is reference counted: a call
  * that makes one returns it with one reference, which the caller gives back by dr_dataset_unref.
@@ -40,9 +40,9 @@ typedef struct dr_read_options {
     double timeout_s;         /* of one request to a remote source, in seconds; 0: the source's own.  Local files ignore
                                  it */
     const char *credentials;  /* for a remote source; NULL: none.  Local files refuse them: DR_ERR_UNSUPPORTED */
-    bool (*interrupted)(void *user); /* asked now and then while opening waits for a server; true: it is given up with
-                                        DR_ERR_CANCELLED.  NULL: nobody */
-    void *user;                      /* handed to it */
+    bool (*interrupted)(void *user); /* called now and then while opening waits for a server; if it returns true,
+                                        opening fails with DR_ERR_CANCELLED.  NULL: never interrupted */
+    void *user;                      /* argument of `interrupted` */
 } dr_read_options;
 
 /**
@@ -69,7 +69,7 @@ DR_API void dr_read_defaults(dr_read_options *options);
  */
 DR_API dr_status dr_dataset_open(const char *path, const dr_read_options *options, dr_dataset **out, dr_error *err);
 
-/* --- data sets of what the caller has --- */
+/* --- data sets of the caller's arrays and files --- */
 
 /* One field of a data set in memory. */
 typedef struct dr_array {
@@ -210,8 +210,8 @@ DR_API dr_status dr_dataset_select(dr_dataset *set, const int64_t *indices, uint
 DR_API dr_status dr_dataset_shuffled(dr_dataset *set, uint64_t seed, dr_dataset **out, dr_error *err);
 
 /**
- * Number the places of a data set from 0 on, as the samples of a data set of its own: of a selection, which has the ids
- * of what it was taken from, it makes one that can be stored and read again under the same ids.
+ * Give the samples at the places of a data set new ids, from 0 on.  A selection keeps the ids of the data set that it
+ * was taken from; renumbered, it can be stored, and has the same ids when it is read again.
  *
  * @param set The data set, to which the result holds a reference.  A subset is allowed, a mixture is not.
  * @param out The data set.  The caller owns one reference.

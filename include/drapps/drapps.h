@@ -19,6 +19,7 @@
 #include <drapps/sample.h>
 #include <drapps/sched.h>
 #include <drapps/serve.h>
+#include <drapps/sim.h>
 #include <drapps/status.h>
 #include <drapps/store.h>
 #include <drapps/trace.h>

@@ -1,4 +1,4 @@
-/* graph.h: what is done with a sample: a graph of ops over named fields.
+/* graph.h: graphs of ops over named fields, which say what is done with each sample.
  *
  * A graph is built node by node, or from its JSON.  Each node runs one op on one or more fields:
  *
@@ -49,7 +49,7 @@ DR_API void dr_graph_free(dr_graph **graph);
  * @param params  Settings of the op, a JSON object.  NULL or "": all defaults.
  * @param fields  Names of the fields, separated by commas; one draw serves all.  NULL: all fields of the kinds that the
  *                op acts on, so that masks, boxes and key points follow their image, label volumes their volume;
- * "image" where outputs are given, or for ops that know no kinds (decode).
+ *                "image" where outputs are given, or for ops that know no kinds (decode).
  * @param outputs As many names for the results.  NULL: each field in place.
  * @param err     The reason of a failure.  May be NULL.
  *
@@ -72,7 +72,7 @@ DR_API dr_status dr_graph_add(dr_graph *graph, const char *op, const char *param
 DR_API dr_status dr_graph_json(dr_graph *graph, const char **text, dr_error *err);
 
 /**
- * Make a graph of its JSON.
+ * Make a graph from its JSON.
  *
  * @param text The JSON, as dr_graph_json writes it; need not be canonical.
  * @param out  The graph, which the caller frees by dr_graph_free.

@@ -29,7 +29,7 @@ extern "C" {
 
 typedef struct dr_jpeg dr_jpeg;
 
-/* What the header of a file says. */
+/* The header of a file. */
 typedef struct dr_jpeg_info {
     int64_t width, height; /* in pixels */
     const char *stored;    /* colours and subsampling as stored, for people: "YCbCr 4:2:0", "gray"; static */
@@ -67,7 +67,7 @@ DR_API void dr_jpeg_use_libjpeg(dr_jpeg *jpeg, bool only);
  * @param jpeg The decoder.
  * @param data The bytes of the file, borrowed for the call.
  * @param size Their number.
- * @param info Receives the facts.
+ * @param info Receives the header.
  * @param err  The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_FORMAT where the bytes are no JPEG or damaged; DR_ERR_LIMIT as in dr_jpeg_decode.
@@ -119,7 +119,7 @@ DR_API size_t dr_jpeg_index_bytes(const dr_jpeg_index *index);
  *
  * @return DR_OK; DR_ERR_ARG where the rectangle leaves the image, or the index was learnt from other bytes (noticed by
  *         size and a hash); DR_ERR_FORMAT where the data is damaged or truncated and Pillow refuses it, too;
- * DR_ERR_LIMIT for more than 65535 pixels a side, 178956970 in all or 1 GiB of memory; DR_ERR_NOMEM.
+ *         DR_ERR_LIMIT for more than 65535 pixels a side, 178956970 in all or 1 GiB of memory; DR_ERR_NOMEM.
  */
 DR_API dr_status dr_jpeg_decode(dr_jpeg *jpeg, const void *data, size_t size, const dr_rect *crop, dr_jpeg_index *index,
                                 uint8_t *pixels, ptrdiff_t stride, dr_error *err);

@@ -32,7 +32,7 @@ typedef struct dr_live dr_live;
  * @param policy Name of the policy; copied.
  *
  * @return The live file, which the caller closes by dr_live_close.  NULL where no file can be made; the calls below
- * then do nothing.
+ *         then do nothing.
  *
  * @note May be called from any thread.  In the child of a fork, the calls below do nothing.
  */

@@ -1,4 +1,4 @@
-/* loader.h: from a data set and a graph to batches.
+/* loader.h: loaders, which make batches from a data set and a graph.
  *
  *   dr_loader_options o;
  *   dr_loader_defaults(&o);
@@ -8,7 +8,7 @@
  *   for (dr_batch *b = NULL; dr_loader_next(l, -1, &b, &err) == DR_OK; dr_batch_unref(&b)) { ... }
  *   dr_loader_close(&l);
  *
- * What a batch holds depends on the data set, the graph, seed, epoch and position alone: never on the number of
+ * The content of a batch depends on the data set, the graph, seed, epoch and position alone: never on the number of
  * workers, the machine or timing.
  */
 #ifndef DRAPPS_LOADER_H
@@ -31,14 +31,14 @@ typedef struct dr_loader dr_loader;
 typedef struct dr_batch dr_batch;
 struct dr_decision; /* sched.h */
 
-/* What becomes of samples that do not fill the last batch, and of ranks that end early. */
+/* What happens to samples that do not fill the last batch, and to ranks that end early. */
 typedef enum dr_last {
     DR_LAST_PARTIAL = 0, /* a smaller batch */
     DR_LAST_DROP = 1,    /* they are dropped */
     DR_LAST_PAD = 2      /* the batch is filled with samples from the start of the order */
 } dr_last;
 
-/* What becomes of a sample that cannot be read or decoded. */
+/* What happens to a sample that cannot be read or decoded. */
 typedef enum dr_on_bad {
     DR_BAD_RAISE = 0,  /* an error, which ends the epoch */
     DR_BAD_SKIP = 1,   /* its batch is shorter */
@@ -52,13 +52,12 @@ typedef struct dr_loader_options {
     size_t size; /* sizeof(dr_loader_options) */
 
     /* --- order --- */
-    uint64_t batch_size;       /* samples of a batch, for this rank; default 1 */
-    uint64_t seed;             /* decides order and draws, with the epoch */
-    bool shuffle;              /* a new order in each epoch */
-    bool in_order;             /* default true: batches and samples in the order of the epoch.  false: what is ready
-                                  first comes first, displaced by at most `prefetch` batches; each sample still exactly
-                                  once */
-    dr_last last;              /* see dr_last */
+    uint64_t batch_size; /* samples of a batch, for this rank; default 1 */
+    uint64_t seed;       /* decides order and draws, with the epoch */
+    bool shuffle;        /* a new order in each epoch */
+    bool in_order;       /* default true: batches and samples in the order of the epoch.  false: samples come as they
+                            are ready, displaced by at most `prefetch` batches; each sample still exactly once */
+    dr_last last;        /* see dr_last */
     uint64_t rank, world_size; /* this process takes positions rank, rank + world_size, ... of each global batch;
                                   default 0 of 1 */
     bool pushed_order;         /* the samples of each batch come from dr_loader_push, not from shuffle, rank and last */
@@ -84,21 +83,21 @@ typedef struct dr_loader_options {
     int workers;  /* threads; 0: the caller of dr_loader_next does everything; -1 (default): the policy decides,
                      beginning with the container's CPU limit */
     int prefetch; /* the prefetch window: batches in flight, 1 .. 64, as far as the memory limit allows.  0
-                     (default): 2, and of cheap batches (64 MB in flight) as many as are 12 samples for each
-                     worker.  While a consumer waits, a batch that would need new memory is deferred for
-                     some milliseconds */
+                     (default): 2; more if batches are cheap, up to 12 samples in flight for each worker and
+                     64 MB.  While a consumer waits, a batch that would need new memory is deferred for some
+                     milliseconds */
     uint64_t memory_limit; /* bytes of batches and working memory; 0: a quarter of what the container may use, shared
                               with the other loaders of the process that leave it 0 */
     double cpu_limit;      /* CPUs that the workers may use, 0.01 to 512; 0: this process's part of what the container
                               may use */
 
     /* --- cache --- */
-    const char *cache;         /* keep what the ops before the first random one make, and start there in later epochs
-                                  and runs.  A folder, or "auto": the user's cache folder, and only where that was
-                                  measured to pay; NULL: none */
+    const char *cache;         /* store the results of the ops before the first random one, and start from them in
+                                  later epochs and runs.  A folder, or "auto": the user's cache folder, and only where
+                                  that was measured to pay; NULL: none */
     uint64_t cache_limit;      /* bytes on disk; 0: half of what is free there when the loader is opened */
-    uint64_t cache_memory;     /* bytes of a tier in memory, in front of the one on disk or without it (cache = NULL);
-                                  for all loaders and ranks of the machine that keep the same samples together, at
+    uint64_t cache_memory;     /* bytes of a tier in memory, in front of the one on disk or without it (cache = NULL),
+                                  for all loaders and ranks of the machine together that keep the same samples; at
                                   least 1 MiB; 0: none */
     const char *cache_at;      /* the op whose output is kept: its name, or its number in the graph, from 0 on; it and
                                   all that it depends on must not be random.  NULL: the last one before the first
@@ -109,13 +108,13 @@ typedef struct dr_loader_options {
                                   epochs decode only the rows that a crop needs.  "auto" (default): in memory, within
                                   1/32 of the memory limit, and in an index file beside the data or in the user's cache
                                   folder; "memory": no file; "off".  Overridden by DRAPPS_SEEK_INDEX */
-    const char *ranges;        /* read of a JPEG only the bytes that its crop needs, once seek points are known: "auto"
-                                  (default): from remote sources, and of local files where that is measured to be
-                                  faster; "on": whenever it is possible; "off".  Needs seek_index, and an image of
+    const char *ranges;        /* read only the bytes of a JPEG that its crop needs, once seek points are known: "auto"
+                                  (default): from remote sources, and from local files if that is measured to be
+                                  faster; "on": whenever possible; "off".  Needs seek_index, and an image of
                                   which the ops read a part; not together with a cache.  Overridden by DRAPPS_RANGES */
 
     /* --- data on a server --- */
-    const char *offload; /* which ops a drapps server runs, for a data set that lies on one: "auto" (default), "off",
+    const char *offload; /* which ops a drapps server runs, for a data set that it serves: "auto" (default), "off",
                             "all", "resize", "fastflow", "sophon", "sophon+", or a number of ops from the first on.
                             "auto": where the network is measured to be the bottleneck, for the samples for which it
                             pays.  See docs/offload.md */
@@ -124,7 +123,7 @@ typedef struct dr_loader_options {
     const char *policy;           /* sets the knobs while the loader runs: a name of dr_policies_json; NULL: "analytic";
                                      "fixed": none.  Values that the user sets (workers, prefetch, dr_loader_set) stay.
                                      Not in reference mode or with workers = 0.  Overridden by DRAPPS_POLICY */
-    const char *weights;          /* what the policy aims for, as dr_weights_parse reads it; NULL: "step" */
+    const char *weights;          /* what the policy aims for, as dr_weights_schedule_parse reads it; NULL: "step" */
     dr_monitor *resource_monitor; /* what the policy reads; the loader keeps a reference.  NULL: one that the loaders of
                                      the process share.  With a root, limits are those of that machine, too */
     bool lanes; /* default true: samples wait in a fast or a slow lane by their predicted cost, so that
@@ -168,7 +167,7 @@ DR_API dr_status dr_loader_open(dr_dataset *set, dr_graph *graph, const dr_loade
  * most 0.1 s and the time of one sample.  It does not do so if the run failed or made no sample.
  *
  * @param loader The loader; set to NULL.  NULL and a pointer to NULL are allowed.  No other thread may begin a call
- * with it; threads that wait in dr_loader_next return DR_ERR_CANCELLED.
+ *               with it; threads that wait in dr_loader_next return DR_ERR_CANCELLED.
  */
 DR_API void dr_loader_close(dr_loader **loader);
 
@@ -419,6 +418,45 @@ DR_API dr_status dr_loader_set(dr_loader *loader, const char *knob, double value
 DR_API dr_status dr_loader_get(dr_loader *loader, const char *knob, double *value, dr_error *err);
 
 /**
+ * Change what the policy aims for while the loader runs: a spot price, a shared machine.
+ *
+ * @param loader  The loader.
+ * @param weights As in dr_loader_options; NULL: "step".
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG: they cannot be parsed, and nothing has changed; DR_ERR_FORKED.
+ *
+ * @note May be called from any thread.
+ */
+DR_API dr_status dr_loader_set_weights(dr_loader *loader, const char *weights, dr_error *err);
+
+/**
+ * Tell the loader that the consumer does something else for a while: an evaluation, a checkpoint.  Until
+ * dr_loader_resume the policy decides nothing and does not take the silence for a slow consumer; batches are made ahead
+ * as far as memory allows (dr_controller_pause in drapps/sched.h).  Batches may still be taken.  Pauses nest.
+ *
+ * @param loader The loader.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_FORKED.
+ *
+ * @note May be called from any thread, also while no epoch runs.
+ */
+DR_API dr_status dr_loader_pause(dr_loader *loader, dr_error *err);
+
+/**
+ * End a pause.
+ *
+ * @param loader The loader.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_STATE: the loader is not paused; DR_ERR_FORKED.
+ *
+ * @note May be called from any thread.
+ */
+DR_API dr_status dr_loader_resume(dr_loader *loader, dr_error *err);
+
+/**
  * Copy the newest decisions of the policy, oldest first.  The last 64 are kept.
  *
  * @param loader The loader.
@@ -458,7 +496,7 @@ DR_API dr_status dr_loader_running(dr_loader *loader, char **text, dr_error *err
  *
  * @return DR_OK, DR_ERR_NOMEM or DR_ERR_FORKED.
  */
-DR_API dr_status dr_loader_untold(dr_loader *loader, char **text, dr_error *err);
+DR_API dr_status dr_loader_unreported_bad(dr_loader *loader, char **text, dr_error *err);
 
 /**
  * Get counters and times since the loader was opened.

@@ -69,7 +69,9 @@ extern "C" {
     X(CONSUMER_WAIT, "consumer_wait", "share", "always", "time in which the consumer waited for a batch")              \
     X(CACHE_HITS, "cache_hits", "share", "every sample", "samples that came from the cache")                           \
     X(CACHE_FILL, "cache_fill", "share", "full", "the cache")                                                          \
-    X(IN_FLIGHT, "in_flight", "bytes", "the byte budget", "samples and batches in flight")
+    X(IN_FLIGHT, "in_flight", "bytes", "the byte budget", "samples and batches in flight")                             \
+    X(OWN_THREADS, "own_threads", "threads", "as many as CPUs",                                                        \
+      "threads of this process that compute at a time, without drapps' own")
 
 typedef enum dr_sensor {
 #define DR_SENSOR_ENUM(id, name, unit, full, doc) DR_SENSOR_##id,

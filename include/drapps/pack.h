@@ -1,4 +1,4 @@
-/* pack.h: packed sets: data sets as tar shards, with what their samples need to be read fast and checked.
+/* pack.h: packed sets: data sets as tar shards, with indexes for fast reading and checksums.
  *
  *   dr_pack *pack = NULL;
  *   dr_pack_options options;
@@ -14,7 +14,7 @@
  *
  * The same input makes the same shards, byte for byte, whatever the number of threads.  Files appear under their names
  * when they are complete and on disk; readers see a set when its manifest appears.  A packing that was interrupted,
- * also by kill -9, goes on behind the last complete shard when it is begun again with the same arguments.
+ * also by kill -9, continues after the last complete shard when it is begun again with the same arguments.
  */
 #ifndef DRAPPS_PACK_H
 #define DRAPPS_PACK_H
@@ -42,8 +42,8 @@ typedef struct dr_pack_options {
     int workers;            /* threads that make samples; 0, the default: as many as the container allows */
     dr_graph *graph;        /* ops to run before storing; NULL, the default: samples are stored as they are.  Copied */
     int n_nodes;            /* how many of its first nodes; -1, the default: as many as draw nothing and are
-                               worth it; none, where decoded images would be stored in the size that decoding alone
-                               makes them, and take more than their files */
+                               worth it, but none where decoded images would be stored in their full size and take
+                               more than their files */
     const char *codec;      /* what compresses arrays and texts: a spec of drapps/codec.h, "none" (the default), "auto"
                                (what dr_codec_choose takes for the first sample), or one for each field:
                                "image=shuffle+zstd,*=none".  Encoded images and other compressed data stay as they are */
@@ -64,7 +64,7 @@ typedef struct dr_pack_options {
 DR_API void dr_pack_defaults(dr_pack_options *options);
 
 /**
- * Begin to pack a data set, or go on with what was interrupted.
+ * Begin to pack a data set, or continue an interrupted packing.
  *
  * @param set     The data set, to which the result holds a reference.  All its samples are packed, in their order;
  *                selections and mixtures are refused.
@@ -96,19 +96,19 @@ DR_API dr_status dr_pack_open(dr_dataset *set, const char *folder, const dr_pack
  */
 DR_API dr_status dr_pack_run(dr_pack *pack, int timeout_ms, dr_error *err);
 
-/* How far a packing is. */
+/* The progress of a packing. */
 typedef struct dr_pack_stats {
     uint64_t samples, samples_total; /* done, with those of an interrupted run; to do in all */
     uint64_t resumed_samples;        /* of them, done by an interrupted run */
     uint64_t bytes;                  /* of shards that this call of dr_pack_open has written */
     uint64_t shards;                 /* complete ones, with those that were there before */
     uint64_t bad;                    /* bad samples that this call of dr_pack_open has stored */
-    uint64_t estimated_bytes;        /* what all shards will take, by a look at a few samples; 0: not known */
+    uint64_t estimated_bytes;        /* what all shards will take, estimated from a few samples; 0: not known */
     int workers;
 } dr_pack_stats;
 
 /**
- * Get how far a packing is.
+ * Get the progress of a packing.
  *
  * @param pack The packing.
  * @param out  Receives the figures.
@@ -132,8 +132,8 @@ DR_API void dr_pack_get_stats(dr_pack *pack, dr_pack_stats *out);
 DR_API dr_status dr_pack_bad_sample(dr_pack *pack, size_t i, const char **key, const char **why);
 
 /**
- * Close a packing.  One that is not finished leaves its complete shards, to be gone on with; the shard at hand is
- * deleted.
+ * Close a packing.  If it is not finished, its complete shards stay, so that it can be continued later; the shard that
+ * was being written is deleted.
  *
  * @param pack The packing; set to NULL.  A pointer to NULL is allowed.
  */
@@ -166,36 +166,36 @@ DR_API dr_status dr_dataset_manifest(const dr_dataset *set, char **text, dr_erro
  */
 DR_API dr_status dr_dataset_file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err);
 
-/* What has become of the data that a packed set was made of. */
+/* How the data that a packed set was made from has changed since. */
 typedef struct dr_pack_changes {
-    uint64_t samples; /* that were compared */
-    uint64_t changed; /* that are not what was packed, or cannot be read any more */
-    uint64_t touched; /* that have another time and the same bytes */
-    char names[768];  /* keys of the first few that have changed, with ", " between them */
+    uint64_t samples; /* compared */
+    uint64_t changed; /* differ from what was packed, or cannot be read any more */
+    uint64_t touched; /* have another time and the same bytes */
+    char names[768];  /* keys of the first few samples that have changed, with ", " between them */
 } dr_pack_changes;
 
 /**
- * Compare the samples of one shard of a packed set with those of the data set that it was made of, as that is now.
- * Samples whose files have the size and time that they had are not read; others are, and are compared by a hash.  What
- * was found to be the same is remembered beside the shard, where that can be written.
+ * Compare the samples of one shard of a packed set with the present state of the data set that it was made from.
+ * Samples whose files have unchanged sizes and times are not read; others are read and compared by a hash.  Samples
+ * found to be equal are remembered in a file beside the shard, if that can be written.
  *
  * @param set     A packed set.
  * @param shard   Number of the shard, from 0.
  * @param source  The data set.
- * @param first   Its sample that is the first of the shard.
- * @param changes What was found is added to it; it begins as zeros.
+ * @param first   The sample of `source` that is the first one of the shard.
+ * @param changes The result is added to it; set it to zeros before the first call.
  * @param err     The reason of a failure.  May be NULL.
  *
  * @return DR_OK, also where samples have changed; DR_ERR_NOT_FOUND or DR_ERR_FORMAT where the file beside the shard
- * that remembers the samples is missing or damaged; DR_ERR_ARG where there is no such shard or source has fewer
+ *         that remembers the samples is missing or damaged; DR_ERR_ARG where there is no such shard or source has fewer
  *         samples; DR_ERR_IO or DR_ERR_NOMEM.
  */
 DR_API dr_status dr_dataset_compare(const dr_dataset *set, size_t shard, const dr_dataset *source, uint64_t first,
                                     dr_pack_changes *changes, dr_error *err);
 
 /**
- * Check the files of one shard of a packed set: size and checksum of the shard and of its index.  Which samples are
- * damaged is found out by reading them.  And what it remembers of its sources, where that is there.
+ * Check the files of one shard of a packed set: size and checksum of the shard, of its index, and of the file that
+ * remembers its sources, if there is one.  To find out which samples are damaged, read them.
  *
  * @param set   A packed set.
  * @param shard Number of the shard, from 0.

@@ -1,7 +1,7 @@
-/* sample.h: one sample at a time, in the calling thread: for front ends that put code of their own between ops, and
- * for looking at single samples.
+/* sample.h: one sample at a time, in the calling thread: for front ends that run their own code between ops, and for
+ * inspecting single samples.
  *
- * What a runner gives is bit for bit what a loader puts into a batch.  One thread at a time may use a runner.
+ * The results of a runner equal those in a loader's batch bit for bit.  One thread at a time may use a runner.
  */
 #ifndef DRAPPS_SAMPLE_H
 #define DRAPPS_SAMPLE_H
@@ -19,7 +19,7 @@ typedef struct dr_runner dr_runner;
 typedef struct dr_sample_name {
     uint64_t seed, epoch;
     uint64_t id;         /* in the data set */
-    uint32_t occurrence; /* how often it stood in the epoch before; 0: its first time */
+    uint32_t occurrence; /* how often the sample came earlier in the epoch; 0: its first time */
 } dr_sample_name;
 
 /* A field that the caller hands in. */
@@ -47,7 +47,7 @@ DR_API dr_status dr_order_sample(const dr_dataset *set, uint64_t seed, uint64_t 
                                  dr_sample_name *out, dr_error *err);
 
 /**
- * Which of n candidates replaces a bad sample: the rule of loaders of every kind.  A loader tries attempts 0 to 15.
+ * Choose which of n candidates replaces a bad sample.  All loaders use this rule, and try attempts 0 to 15.
  *
  * @param bad     The sample that was bad, by the seed, epoch, id and occurrence that key its draws.
  * @param attempt How many replacements were bad, too.
@@ -58,7 +58,7 @@ DR_API dr_status dr_order_sample(const dr_dataset *set, uint64_t seed, uint64_t 
 DR_API uint64_t dr_replacement(const dr_sample_name *bad, uint32_t attempt, uint64_t n);
 
 /**
- * The sample that a loader with on_bad = DR_BAD_REPLACE delivers in place of a bad one.
+ * Find the sample that a loader with on_bad_sample = DR_BAD_REPLACE delivers in place of a bad one.
  *
  * @param set     The data set.
  * @param bad     The sample that was bad, by the seed, epoch, id and occurrence that key its draws.

@@ -31,21 +31,22 @@ extern "C" {
 
 /* --- knobs --- */
 
-/* X(id, name, unit, least, most, cooldown in ms, doc).  Cooldown: how long a policy leaves a knob alone after a change.
- * New knobs are added at the end: numbers stay. */
+/* X(id, name, unit, least, most, cooldown in ms, doc).  Cooldown: how long a policy leaves a knob alone after a change
+ * at least; lane_threshold, codec and offload also until what was in flight has been delivered.  New knobs are added at
+ * the end: numbers stay. */
 #define DR_KNOB_MAP(X)                                                                                                 \
     X(WORKERS, "workers", "threads or processes", 0, 256, 1000, "threads or processes that decode and augment")        \
     X(READERS, "readers", "threads", 0, 64, 1000, "threads that only read ahead of the workers; 0: workers read")      \
     X(PREFETCH, "prefetch", "batches", 1, 64, 1000, "prefetch window: batches in flight or ready")                     \
     X(PREFETCH_BYTES, "prefetch_bytes", "bytes", 0, 1e15, 1000, "memory of these batches; 0: the memory limit alone")  \
     X(LANE_SHARE, "lane_share", "share", 0, 1, 1000, "share of the workers for slow samples; 0: their share of work")  \
-    X(LANE_THRESHOLD, "lane_threshold", "times", 1, 1000, 5000,                                                        \
+    X(LANE_THRESHOLD, "lane_threshold", "times", 1, 1000, 1000,                                                        \
       "multiple of the median cost that makes a sample slow")                                                          \
     X(CPU_CEILING, "cpu_ceiling", "cpus", 0, 512, 1000, "CPUs that the workers may use together; 0: no limit")         \
-    X(PRIORITY, "priority", "level", -1, 1, 5000, "-1: runs when nothing else wants the CPU; 0: as others; 1: first")  \
-    X(CODEC, "codec", "number", -1, 255, 5000,                                                                         \
+    X(PRIORITY, "priority", "level", -1, 1, 1000, "-1: runs when nothing else wants the CPU; 0: as others; 1: first")  \
+    X(CODEC, "codec", "number", -1, 255, 1000,                                                                         \
       "codec of what a cache keeps, by its number; -1: the one that suits best")                                       \
-    X(OFFLOAD, "offload", "share", 0, 1, 2000, "share of the samples planned for a server that it prepares; 0: none")
+    X(OFFLOAD, "offload", "share", 0, 1, 1000, "share of the samples planned for a server that it prepares; 0: none")
 
 typedef enum dr_knob {
 #define DR_KNOB_ENUM(id, name, unit, least, most, cooldown, doc) DR_KNOB_##id,
@@ -198,14 +199,50 @@ typedef struct dr_weights {
  * Parse weights.
  *
  * @param text "step" (the default: throughput, waiting, and a little host cost), "draadp" (throughput, latency,
- * balance, energy), "drapps" (throughput, latency, idle, balance), or "name=number,...", which changes weights of
- *             "step" or of a preset that comes first ("draadp,energy=0.5").
+ *             balance, energy), "drapps" (throughput, latency, idle, balance), or "name=number,...", which changes
+ *             weights of "step" or of a preset that comes first ("draadp,energy=0.5").
  * @param out  Receives the weights.
  * @param err  The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG where a preset, a term or a number is wrong.
  */
 DR_API dr_status dr_weights_parse(const char *text, dr_weights *out, dr_error *err);
+
+enum { DR_MAX_SPANS = 16 };
+
+/* Weights that change with the time of day: prices of electricity, of CPUs, hours of a shared machine. */
+typedef struct dr_weights_schedule {
+    dr_weights otherwise; /* in no span */
+    int n_spans;
+    struct {
+        double from, to; /* seconds since midnight, local time; from > to: over midnight */
+        dr_weights weights;
+    } spans[DR_MAX_SPANS]; /* of those that overlap the last one counts */
+} dr_weights_schedule;
+
+/**
+ * Parse weights that may change with the time of day: "step,energy=0.3; 22:00-06:00 energy=0.05; 12:00-14:00 energy=1".
+ *
+ * @param text As for dr_weights_parse; then up to DR_MAX_SPANS times ";", a span of local time HH:MM-HH:MM or
+ *             HH:MM:SS-HH:MM:SS, and what changes in it: "name=number,...".  24:00 is the end of the day.
+ * @param out  Receives the schedule.
+ * @param err  The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG where a preset, a term, a number or a time is wrong.
+ */
+DR_API dr_status dr_weights_schedule_parse(const char *text, dr_weights_schedule *out, dr_error *err);
+
+/**
+ * Look up weights.
+ *
+ * @param schedule The schedule.
+ * @param second   Seconds since midnight, local time.
+ * @param now      Receives the weights of that time.
+ * @param next     Receives the weights after the next change; those of `now` where they never change.  May be NULL.
+ *
+ * @return Seconds until that change; 0 where they never change.
+ */
+DR_API double dr_weights_at(const dr_weights_schedule *schedule, double second, dr_weights *now, dr_weights *next);
 
 /* --- decisions --- */
 
@@ -268,7 +305,7 @@ DR_API double dr_decision_reward(const dr_decision *d);
 enum { DR_MAX_POLICY = 512 };
 
 /**
- * Get the table of policies: "fixed", "rules", "climb", "stages", "analytic".
+ * Get the table of policies: "fixed", "rules", "climb", "stages", "analytic", "mpc".
  *
  * @return A static JSON text: [{"name", "doc", "params": [{"name", "least", "most", "default", "doc"}, ...]}, ...].
  *         Never NULL.
@@ -307,6 +344,7 @@ typedef struct dr_plant {
                                                                      known */
     void (*waits_in)(void *user, char where[DR_MAX_WHERE]); /* sets the function in which workers are blocked most,
                                                                which is "" before; NULL: not known */
+    bool works_ahead; /* batches are begun without the consumer: in a pause of it, too */
 } dr_plant;
 
 typedef struct dr_controller_options {
@@ -317,7 +355,9 @@ typedef struct dr_controller_options {
     uint64_t decided;      /* decisions of an earlier controller of this pipeline: numbers continue from there */
     double cpu_limit;      /* CPUs that the pipeline may use: the limit of cpu_ceiling; 0: the container's limit */
     uint64_t memory_limit; /* bytes; 0: BYTES_LIMIT of the flow */
+    bool memory_granted;   /* the limit was chosen for this pipeline: batches made ahead may fill it */
     dr_weights weights;
+    const dr_weights_schedule *schedule; /* in their place; copied.  NULL: they do not change with the time of day */
     dr_trace *trace; /* receives snapshots, flow and decisions; NULL: none.  Borrowed until the controller is closed */
     dr_live *live;   /* receives them, too; NULL: none.  Borrowed until the controller is closed */
 } dr_controller_options;
@@ -341,7 +381,7 @@ DR_API void dr_controller_defaults(dr_controller_options *options);
  * @param err     The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG where an option or the plant is wrong; DR_ERR_LIMIT where the monitor has no room for
- * another callback; DR_ERR_FORKED; DR_ERR_NOMEM.
+ *         another callback; DR_ERR_FORKED; DR_ERR_NOMEM.
  *
  * @note The calls below may be made from any thread, but not from a callback of the plant.
  */
@@ -356,13 +396,27 @@ DR_API dr_status dr_controller_open(dr_monitor *monitor, const dr_controller_opt
 DR_API void dr_controller_close(dr_controller **controller);
 
 /**
- * Hold a controller, or let it go on.  While it is held (between epochs, while the consumer pauses), it observes and
+ * Hold a controller, or let it continue.  While it is held (between epochs, while the consumer pauses), it observes and
  * does not decide.
  *
  * @param controller The controller.
  * @param held       Whether it is held.
  */
 DR_API void dr_controller_hold(dr_controller *controller, bool held);
+
+/**
+ * Tell a controller that the consumer pauses (an evaluation, a checkpoint), or goes on.  In a pause no policy decides,
+ * and its time counts nowhere.  Where plant->works_ahead, batches are made meanwhile as far as memory allows: seven
+ * tenths of a memory limit with memory_granted, else half of that.  Afterwards all knobs are what they were at once;
+ * the prefetch window shrinks as these batches are taken.
+ *
+ * A pause that nobody tells of is noticed where it is a single step over 1 s and over eight mean steps long; then
+ * nothing is made ahead.
+ *
+ * @param controller The controller.
+ * @param paused     Whether it pauses.
+ */
+DR_API void dr_controller_pause(dr_controller *controller, bool paused);
 
 /**
  * Pin a knob that the user has set, so that the policy does not change it; or unpin it.
@@ -377,12 +431,20 @@ DR_API void dr_controller_hold(dr_controller *controller, bool held);
 DR_API dr_status dr_controller_pin(dr_controller *controller, int knob, bool pinned, dr_error *err);
 
 /**
- * Change the weights of the reward, from the next decision on.
+ * Change the weights of the reward, from the next decision on; a schedule ends.
  *
  * @param controller The controller.
  * @param weights    The weights; copied.
  */
 DR_API void dr_controller_set_weights(dr_controller *controller, const dr_weights *weights);
+
+/**
+ * The same with weights that change with the time of day.
+ *
+ * @param controller The controller.
+ * @param schedule   The weights; copied.
+ */
+DR_API void dr_controller_set_schedule(dr_controller *controller, const dr_weights_schedule *schedule);
 
 /**
  * Write the state of the policy to a file, with which a later run can start (`load=PATH`).

@@ -52,12 +52,13 @@ typedef struct dr_shmpool_options {
                                but of that no more than 32 MB */
     bool in_order;          /* true: sample s of a batch goes to slot s of it, and batches are taken in the order of
                                posting.  false: a sample goes to the batch that is being filled when it is done, and
-                               batches are taken as they become ready.  Samples do
-                               not mix across dr_shmpool_post_end, nor with batches of `keep` */
+                               batches are taken as they become ready.  Samples do not mix across
+                               dr_shmpool_post_end, nor with batches of `keep` */
     bool lanes;             /* slow samples are started early by a part of the workers; see "lanes" below */
-    int max_attempts;       /* a slot at which so many workers died is failed (DR_SHMPOOL_DIED); 0: 3 */
-    int reorder_window; /* out of order, a batch is claimed only when all but so many of the batches posted before it
-                           are over, so that no sample is later than that; at most 1024; 0: 32 */
+    int max_attempts;       /* a slot at which this many workers died fails (DR_SHMPOOL_DIED); 0: 3 */
+    int reorder_window;     /* out of order, a batch is claimed only while at most this many of the batches posted
+                               before it are unfinished, which bounds how late a sample can be; at most 1024;
+                               0: 32 */
 } dr_shmpool_options;
 
 /**
@@ -83,13 +84,17 @@ DR_API dr_status dr_shmpool_open(const dr_shmpool_options *options, dr_shmpool *
 /**
  * Get the descriptor of the memory, for dr_shmpool_join in another process.
  *
+ * @param shmpool The shmpool.
+ *
  * @return The descriptor, which stays the shmpool's; -1 after dr_shmpool_close_fd.
  */
 DR_API int dr_shmpool_fd(const dr_shmpool *shmpool);
 
 /**
- * Close the descriptor.  The memory stays mapped.  To be called when no process joins any more, so that blocks that are
- * held for long hold no descriptor.
+ * Close the descriptor.  The memory stays mapped.  Call it once no further process will join: a block that is
+ * held for long then holds no descriptor.
+ *
+ * @param shmpool The shmpool.
  */
 DR_API void dr_shmpool_close_fd(dr_shmpool *shmpool);
 
@@ -108,6 +113,8 @@ DR_API dr_status dr_shmpool_join(int fd, dr_shmpool **out, dr_error *err);
 /**
  * Take a further reference.  A holder of a block takes one, so that the memory stays until the last block is released.
  *
+ * @param shmpool The shmpool.
+ *
  * @return The shmpool.
  */
 DR_API dr_shmpool *dr_shmpool_ref(dr_shmpool *shmpool);
@@ -119,7 +126,11 @@ DR_API dr_shmpool *dr_shmpool_ref(dr_shmpool *shmpool);
  */
 DR_API void dr_shmpool_unref(dr_shmpool **shmpool);
 
-/** Refuse further posts, and tell every worker to leave.  Results and blocks stay. */
+/**
+ * Refuse further posts, and tell every worker to leave.  Results and blocks stay.
+ *
+ * @param shmpool The shmpool.
+ */
 DR_API void dr_shmpool_close(dr_shmpool *shmpool);
 
 /* --- the main process --- */
@@ -134,23 +145,27 @@ typedef struct dr_shmpool_post_options {
     int worker;            /* only this worker may claim the batch, in the order of posting; -1: any worker */
     uint32_t min_claim_ns; /* a claim takes as many slots as are predicted to take so long, at least one, so that cheap
                               samples are not handed over one by one; UINT32_MAX: always the whole batch */
-    bool keep; /* slots stay in this batch even out of order.  Always so for batches that are claimed whole */
+    bool keep;             /* slots stay in this batch even out of order.  Always so for batches that are claimed
+                              whole */
 } dr_shmpool_post_options;
 
 /**
  * Post a batch.
  *
+ * @param shmpool The shmpool.
  * @param options The batch.  Borrowed during the call.
  * @param err     The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_AGAIN when max_batches are posted and not taken; DR_ERR_ARG; DR_ERR_CANCELLED after
- * dr_shmpool_close; DR_ERR_NOMEM where the address space is used up.
+ *         dr_shmpool_close; DR_ERR_NOMEM where the address space is used up.
  */
 DR_API dr_status dr_shmpool_post(dr_shmpool *shmpool, const dr_shmpool_post_options *options, dr_error *err);
 
 /**
  * End the posts of an epoch: out of order, samples posted before this call do not mix with those posted later.  Batches
  * have the sizes that were posted, in the order of posting, so that only the last one of an epoch is smaller.
+ *
+ * @param shmpool The shmpool.
  */
 DR_API void dr_shmpool_post_end(dr_shmpool *shmpool);
 
@@ -192,6 +207,7 @@ typedef struct dr_shmpool_result {
 /**
  * Take the next ready batch.
  *
+ * @param shmpool    The shmpool.
  * @param timeout_ms The longest wait; -1: no limit.
  * @param out        The batch.  The caller owns its blocks.
  * @param err        The reason of a failure.  May be NULL.
@@ -201,12 +217,17 @@ typedef struct dr_shmpool_result {
  */
 DR_API dr_status dr_shmpool_next(dr_shmpool *shmpool, int timeout_ms, dr_shmpool_result *out, dr_error *err);
 
-/** Wake every thread of the main process that waits in dr_shmpool_next. */
+/**
+ * Wake every thread of the main process that waits in dr_shmpool_next.
+ *
+ * @param shmpool The shmpool.
+ */
 DR_API void dr_shmpool_wake(dr_shmpool *shmpool);
 
 /**
  * Discard everything that is posted.  Workers finish what they have claimed, and it is thrown away.
  *
+ * @param shmpool    The shmpool.
  * @param timeout_ms The longest wait for that.
  * @param err        The reason of a failure.  May be NULL.
  *
@@ -218,6 +239,7 @@ DR_API dr_status dr_shmpool_clear(dr_shmpool *shmpool, int timeout_ms, dr_error 
  * Limit what is begun: no further batch is begun while `batches` are ready or being made, nor while `bytes` of blocks
  * are in use.  What was taken by dr_shmpool_next does not count.  At least one batch always continues.
  *
+ * @param shmpool The shmpool.
  * @param batches The limit of batches; 0: none.
  * @param bytes   The limit of bytes; 0: none; UINT64_MAX: as it is (a controller may have set it).
  */
@@ -226,11 +248,12 @@ DR_API void dr_shmpool_set_window(dr_shmpool *shmpool, uint32_t batches, uint64_
 /**
  * Limit the CPUs that the workers use together, on average over some claims.  What counts is the CPU time of the worker
  * processes with all their threads, from their first claim on.  While it is used up, workers wait in
- * dr_shmpool_claim_next before they make further samples.  What is begun is completed, and its excess made up for
- * later. May be changed at any time.
+ * dr_shmpool_claim_next before they make further samples.  What is begun is completed, and the excess is
+ * deducted later.  May be changed at any time.
  *
- * @param cpus The limit; 0: none.
- * @param err  The reason of a failure.  May be NULL.
+ * @param shmpool The shmpool.
+ * @param cpus    The limit; 0: none.
+ * @param err     The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG for a number below 0, or no number.
  */
@@ -261,9 +284,10 @@ typedef struct dr_shmpool_claim {
 /**
  * Attach a worker, or the replacement of one that was reaped.
  *
- * @param worker The number of the worker.
- * @param pid    Its process, for dr_shmpool_worker_at.
- * @param err    The reason of a failure.  May be NULL.
+ * @param shmpool The shmpool.
+ * @param worker  The number of the worker.
+ * @param pid     Its process, for dr_shmpool_worker_at.
+ * @param err     The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG for a number out of range; DR_ERR_STATE where another process has it and was not reaped.
  */
@@ -273,6 +297,7 @@ DR_API dr_status dr_shmpool_attach(dr_shmpool *shmpool, int worker, int pid, dr_
  * Claim the next thing to do.  A claim is over when all its slots are done, or its batch is finished.  To be called in
  * the worker's process, whose CPU time counts (dr_shmpool_set_ceiling).
  *
+ * @param shmpool    The shmpool.
  * @param worker     The number of the worker, which has no claim.
  * @param timeout_ms The longest wait; -1: no limit.
  * @param out        The claim.
@@ -286,13 +311,17 @@ DR_API dr_status dr_shmpool_claim_next(dr_shmpool *shmpool, int worker, int time
 /**
  * Say that the worker begins slot first + i of its claim: one store, no lock.  dr_shmpool_worker_at shows it.
  *
- * @param i The slot, counted from the first of the claim.  Nothing happens when the claim has no such slot.
+ * @param shmpool The shmpool.
+ * @param worker  The number of the worker.
+ * @param i       The slot, counted from the first of the claim.  Nothing happens when the claim has no such slot.
  */
 DR_API void dr_shmpool_begin(dr_shmpool *shmpool, int worker, uint32_t i);
 
 /**
  * Get the slot of a sample in its batch.
  *
+ * @param shmpool    The shmpool.
+ * @param worker     The number of the worker.
  * @param i          The slot, counted from the first of the claim.
  * @param slab_bytes Not 0: make the batch's common block of this size, if it has none yet.  A large one may wait some
  *                   milliseconds for the block that the main process is about to release.
@@ -308,13 +337,15 @@ DR_API dr_status dr_shmpool_place(dr_shmpool *shmpool, int worker, uint32_t i, s
 /**
  * Hand over n slots of a claim, from first + i on.  Slots that were done before stay as they are.
  *
- * @param i      The first slot, counted from the first of the claim.
- * @param n      How many.
- * @param block  Of one slot (n = 1): what was made beside the slab.  The batch takes it.  0: nothing.
- * @param bad    The block is the error of a sample that could not be made.
- * @param finish Set to true when the batch is complete and this worker has to finish it now.
- * @param out    Then: the claim, of kind DR_SHMPOOL_FINISH.
- * @param err    The reason of a failure.  May be NULL.
+ * @param shmpool The shmpool.
+ * @param worker  The number of the worker.
+ * @param i       The first slot, counted from the first of the claim.
+ * @param n       How many.
+ * @param block   Of one slot (n = 1): what was made beside the slab.  The batch takes it.  0: nothing.
+ * @param bad     The block is the error of a sample that could not be made.
+ * @param finish  Set to true when the batch is complete and this worker has to finish it now.
+ * @param out     Then: the claim, of kind DR_SHMPOOL_FINISH.
+ * @param err     The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_STATE without a claim; DR_ERR_ARG where the claim has no such slots, or a block is given for
  *         several.
@@ -326,6 +357,8 @@ DR_API dr_status dr_shmpool_done(dr_shmpool *shmpool, int worker, uint32_t i, ui
  * Hand over the result of a batch that this worker claimed to finish, or claimed whole.  Blocks of good samples are
  * freed.
  *
+ * @param shmpool    The shmpool.
+ * @param worker     The number of the worker.
  * @param batch      The handle from the claim.
  * @param head       The result, or its error.  The batch takes it.  0: none; the slab is the result.
  * @param head_bytes Bytes of the head that are in use.
@@ -354,8 +387,10 @@ typedef struct dr_shmpool_worker_state {
 /**
  * Get what a worker does now.
  *
- * @param out The state, copied without a lock: its parts may be of different moments.
- * @param err The reason of a failure.  May be NULL.
+ * @param shmpool The shmpool.
+ * @param worker  The number of the worker.
+ * @param out     The state, copied without a lock: its parts may be of different moments.
+ * @param err     The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG for a number out of range.
  */
@@ -371,8 +406,10 @@ typedef struct dr_shmpool_redo {
  * Reap a worker whose process is gone: its claimed slots go to the others, and blocks that it had not handed over are
  * freed.
  *
- * @param redone The slots that are made again, up to `room` of them.
- * @param room   The size of `redone`.
+ * @param shmpool The shmpool.
+ * @param worker  The number of the worker.
+ * @param redone  The slots that are made again, up to `room` of them.
+ * @param room    The size of `redone`.
  *
  * @return How many slots are made again; may be more than `room`.
  */
@@ -381,10 +418,18 @@ DR_API uint32_t dr_shmpool_reap(dr_shmpool *shmpool, int worker, dr_shmpool_redo
 /**
  * Give up the slot that a worker is at (DR_SHMPOOL_STUCK).  To be called after its process was ended and before
  * dr_shmpool_reap.
+ *
+ * @param shmpool The shmpool.
+ * @param worker  The number of the worker.
  */
 DR_API void dr_shmpool_give_up(dr_shmpool *shmpool, int worker);
 
-/** Ask a worker to leave at the end of its claim, or once it is attached.  Holds until it is reaped. */
+/**
+ * Ask a worker to leave at the end of its claim, or once it is attached.  Holds until it is reaped.
+ *
+ * @param shmpool The shmpool.
+ * @param worker  The number of the worker.
+ */
 DR_API void dr_shmpool_dismiss(dr_shmpool *shmpool, int worker);
 
 /* --- blocks --- */
@@ -392,25 +437,43 @@ DR_API void dr_shmpool_dismiss(dr_shmpool *shmpool, int worker);
 /**
  * Make a block, 64-byte aligned; warm where one was freed before.
  *
- * @param worker The worker that owns it until it is handed over; -1: the main process.
- * @param bytes  Its size.
- * @param out    The block.
- * @param err    The reason of a failure.  May be NULL.
+ * @param shmpool The shmpool.
+ * @param worker  The worker that owns it until it is handed over; -1: the main process.
+ * @param bytes   Its size.
+ * @param out     The block.
+ * @param err     The reason of a failure.  May be NULL.
  *
  * @return DR_OK; DR_ERR_ARG for a number out of range; DR_ERR_NOMEM where the address space is used up.
  */
 DR_API dr_status dr_shmpool_block_new(dr_shmpool *shmpool, int worker, size_t bytes, dr_shmpool_block *out,
                                       dr_error *err);
 
-/** @return Where the block is mapped in this process.  Borrowed until it is released. */
+/**
+ * Get the memory of a block.
+ *
+ * @param shmpool The shmpool.
+ * @param block   The block.
+ *
+ * @return Where the block is mapped in this process.  Borrowed until it is released.
+ */
 DR_API void *dr_shmpool_block_data(const dr_shmpool *shmpool, dr_shmpool_block block);
 
-/** @return The size that the block was made with. */
+/**
+ * Get the size of a block.
+ *
+ * @param shmpool The shmpool.
+ * @param block   The block.
+ *
+ * @return The size that the block was made with.
+ */
 DR_API size_t dr_shmpool_block_bytes(const dr_shmpool *shmpool, dr_shmpool_block block);
 
 /**
  * Release a block.  Needs no lock of any language.  Does nothing for block 0, and in a process that forked after it got
  * the block.
+ *
+ * @param shmpool The shmpool.
+ * @param block   The block.
  */
 DR_API void dr_shmpool_block_release(dr_shmpool *shmpool, dr_shmpool_block block);
 
@@ -428,6 +491,7 @@ DR_API void dr_shmpool_block_release(dr_shmpool *shmpool, dr_shmpool_block block
 /**
  * Set from which cost on a sample is slow.
  *
+ * @param shmpool The shmpool.
  * @param slow_ns The threshold; 0: derived from the times seen.
  */
 DR_API void dr_shmpool_set_threshold(dr_shmpool *shmpool, uint64_t slow_ns);
@@ -436,6 +500,7 @@ DR_API void dr_shmpool_set_threshold(dr_shmpool *shmpool, uint64_t slow_ns);
  * Set the median cost of samples, known from an earlier run.  Before enough times are seen, a multiple of it is the
  * threshold.  Slots that are posted already stay as they are.
  *
+ * @param shmpool   The shmpool.
  * @param median_ns The median; 0: unknown.  Then no slot is slow until enough times are seen.
  */
 DR_API void dr_shmpool_expect(dr_shmpool *shmpool, uint64_t median_ns);
@@ -444,8 +509,9 @@ DR_API void dr_shmpool_expect(dr_shmpool *shmpool, uint64_t median_ns);
  * Get counters since the shmpool was opened, as JSON: batches, samples, slow_samples, redone, workers, slow_workers,
  * threshold_ns, mean_ns, bytes (in use), peak_bytes, free_bytes.
  *
- * @param text The text.  The caller owns it (dr_text_free).
- * @param err  The reason of a failure.  May be NULL.
+ * @param shmpool The shmpool.
+ * @param text    The text.  The caller owns it (dr_text_free).
+ * @param err     The reason of a failure.  May be NULL.
  *
  * @return DR_OK or DR_ERR_NOMEM.
  */
@@ -464,15 +530,17 @@ typedef struct dr_shmpool_blocked_time {
  * Report that a worker's code was blocked: neither on a CPU nor in line for one.  Where there are many functions, those
  * with the longest waits are kept.
  *
- * @param where The function.  Copied; a longer text is cut.
- * @param ns    For how long.
+ * @param shmpool The shmpool.
+ * @param where   The function.  Copied; a longer text is cut.
+ * @param ns      For how long.
  */
 DR_API void dr_shmpool_waited(dr_shmpool *shmpool, const char *where, uint64_t ns);
 
 /**
  * Get where workers waited, the longest wait first.
  *
- * @param out Filled with up to DR_SHMPOOL_MAX_WAITS functions.
+ * @param shmpool The shmpool.
+ * @param out     Filled with up to DR_SHMPOOL_MAX_WAITS functions.
  *
  * @return How many there are.
  */

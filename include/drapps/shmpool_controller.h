@@ -26,14 +26,16 @@ extern "C" {
 /**
  * Get what the shmpool did since it was opened, and what it does now.
  *
- * @param flow One number for each dr_flow.  Set to 0 by the caller; numbers that are not known stay so, among them cpu.
+ * @param shmpool The shmpool.
+ * @param flow    One number for each dr_flow.  Set to 0 by the caller; numbers that are not known stay so, among them
+ *                cpu.
  */
 DR_API void dr_shmpool_flow(dr_shmpool *shmpool, double flow[DR_N_FLOWS]);
 
 typedef struct dr_shmpool_adapt_options {
     size_t size;              /* sizeof(dr_shmpool_adapt_options) */
     const char *policy;       /* a name of dr_policies_json; NULL: "analytic" */
-    const char *weights;      /* as dr_weights_parse reads it; NULL: "step" */
+    const char *weights;      /* as dr_weights_schedule_parse reads it; NULL: "step" */
     const char *name;         /* of the data set, in the live status (live.h); NULL: no live status */
     dr_monitor *monitor;      /* a reference is kept; NULL: the one that the loaders of the process share */
     dr_trace *trace;          /* borrowed until the controller is stopped; NULL: none */
@@ -74,7 +76,11 @@ typedef struct dr_shmpool_controller dr_shmpool_controller;
 DR_API dr_status dr_shmpool_adapt(dr_shmpool *shmpool, const dr_shmpool_adapt_options *options,
                                   dr_shmpool_controller **out, dr_error *err);
 
-/** Stop the controller: no knob is turned any more, and dr_shmpool_controller_wait returns DR_END. */
+/**
+ * Stop the controller: no knob is turned any more, and dr_shmpool_controller_wait returns DR_END.
+ *
+ * @param controller The controller.
+ */
 DR_API void dr_shmpool_controller_stop(dr_shmpool_controller *controller);
 
 /**
@@ -93,6 +99,7 @@ typedef struct dr_shmpool_proposal {
 /**
  * Wait for a proposal.
  *
+ * @param controller The controller.
  * @param timeout_ms The longest wait; -1: no limit.
  * @param proposal   `number` is that of the last proposal the caller knows.  Replaced by a later one.
  *
@@ -104,7 +111,8 @@ DR_API dr_status dr_shmpool_controller_wait(dr_shmpool_controller *controller, i
 /**
  * Get the value of a knob.
  *
- * @param knob A dr_knob.
+ * @param controller The controller.
+ * @param knob       A dr_knob.
  *
  * @return The value; 0 for a knob that a shmpool does not have.
  */
@@ -113,35 +121,57 @@ DR_API double dr_shmpool_controller_get(dr_shmpool_controller *controller, int k
 /**
  * Set a knob for the user: no policy changes it any more.  Makes no proposal: the caller carries the value out itself.
  *
- * @param knob  A dr_knob.
- * @param value The value.
- * @param err   The reason of a failure.  May be NULL.
+ * @param controller The controller.
+ * @param knob       A dr_knob.
+ * @param value      The value.
+ * @param err        The reason of a failure.  May be NULL.
  *
- * @return DR_OK; DR_ERR_ARG for a value out of the knob's range, or a knob that a shmpool does not have;
- *         DR_ERR_FORKED in a forked child.
+ * @return DR_OK; DR_ERR_ARG for a value out of the knob's range, or a knob that a shmpool does not have; DR_ERR_FORKED
+ *         in a forked child.
  */
 DR_API dr_status dr_shmpool_controller_set(dr_shmpool_controller *controller, int knob, double value, dr_error *err);
 
 /**
- * Count a process as own (monitor.h) that works for the shmpool and is none of its workers.
+ * Count a process that works for the shmpool without being one of its workers as own (monitor.h).
  *
- * @param pid The process.
+ * @param controller The controller.
+ * @param pid        The process.
  */
 DR_API void dr_shmpool_controller_watch(dr_shmpool_controller *controller, int pid);
 
 /**
  * Hold the controller between passes: it observes and does not decide.
  *
- * @param held Whether it is held.
+ * @param controller The controller.
+ * @param held       Whether it is held.
  */
 DR_API void dr_shmpool_controller_hold(dr_shmpool_controller *controller, bool held);
 
 /**
+ * Change the weights.
+ *
+ * @param weights As dr_weights_schedule_parse reads them; NULL: "step".
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG: they cannot be parsed, and nothing has changed; DR_ERR_FORKED.
+ */
+DR_API dr_status dr_shmpool_controller_set_weights(dr_shmpool_controller *controller, const char *weights,
+                                                   dr_error *err);
+
+/**
+ * Tell the controller that the consumer pauses, or goes on (dr_controller_pause).  What is posted is made meanwhile.
+ *
+ * @param paused Whether it pauses.
+ */
+DR_API void dr_shmpool_controller_pause(dr_shmpool_controller *controller, bool paused);
+
+/**
  * Get decisions, also after the controller was stopped.  See dr_controller_decisions.
  *
- * @param after Only decisions with higher numbers.
- * @param out   Filled with up to `cap` decisions, oldest first.
- * @param cap   The size of `out`.
+ * @param controller The controller.
+ * @param after      Only decisions with higher numbers.
+ * @param out        Filled with up to `cap` decisions, oldest first.
+ * @param cap        The size of `out`.
  *
  * @return How many were written.
  */

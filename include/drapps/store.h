@@ -108,7 +108,7 @@ DR_API void dr_store_close(dr_store **store);
  *
  * @param store    The store.
  * @param adaptive true (the default): each sample by the codec of this build, or none, that is measured to suit data
- * and machine best (docs/cache.md); false: always by the default codec, LZ4, if this build has it.
+ *                 and machine best (docs/cache.md); false: always by the default codec, LZ4, if this build has it.
  */
 DR_API void dr_store_adapt(dr_store *store, bool adaptive);
 
@@ -154,7 +154,7 @@ DR_API bool dr_store_read(dr_store *store, const dr_stored *found, void *memory)
  * @param fields   Dense arrays, borrowed for the call.
  * @param n_fields Their number, 0 .. DR_STORE_FIELDS.
  *
- * @return Whether it is kept.  That it is not is no error; dr_store_stats.stopped has the reason.
+ * @return Whether the sample is kept.  If not, this is no error; dr_store_stats.stopped has the reason.
  */
 DR_API bool dr_store_put(dr_store *store, const dr_store_key *key, const dr_view *fields, int n_fields);
 

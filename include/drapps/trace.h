@@ -95,11 +95,11 @@ DR_API void dr_trace_defaults(dr_trace_options *options);
  * @param path    The file, which is overwritten.  Where another trace is being written to it, the process id is put
  *                before its suffix (dr_trace_path).  NULL: the path in the environment variable DRAPPS_TRACE, with the
  *                process id for %p; further traces of a process get -2, -3, ... before the suffix, and those of a
- * forked child also its process id.
+ *                forked child also its process id.
  * @param meta    A JSON object about the run; NULL: {}.
  * @param options The settings; NULL: the defaults.
  * @param out     The trace, which the caller closes by dr_trace_close.  NULL after a failure, and where path is NULL
- * and DRAPPS_TRACE is not set.
+ *                and DRAPPS_TRACE is not set.
  * @param err     The reason of a failure.  May be NULL.
  *
  * @return DR_OK, also without DRAPPS_TRACE; DR_ERR_ARG where an option is out of range or meta is no JSON object;

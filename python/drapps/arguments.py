@@ -129,7 +129,9 @@ BOTH = {
     "resource_monitor": Rule(lambda value: isinstance(value, Monitor), "a drapps.Monitor").or_none(),
     "adaptive_compression": FLAG,
     "offload": Rule(_is_offload, "'auto', 'off', 'all', 'resize', 'fastflow', 'sophon', 'sophon+', a number of ops"),
-    "weights": Rule(_is_weights, "'step', 'draadp', 'drapps', {name: number}, 'name=number,...'").or_none(),
+    "weights": Rule(
+        _is_weights, "'step', 'draadp', 'drapps', {name: number}, {span: {name: number}}, 'name=number,...'"
+    ).or_none(),
     "trace": PATH,
     "ranges": choices("auto", "on", "off"),
 }

@@ -121,12 +121,19 @@ class Cache:
 
     def call(self, wrapper, args, kwargs):
         """Return the function's result: from the store, or made now and stored."""
-        kept = self.stores.get(wrapper)
+        function, kept = wrapper.drapps_function, self.stores.get(wrapper)
         if kept is None:
-            kept = self.stores[wrapper] = Kept(self, wrapper.drapps_function)
+            name = f"{function.__module__}.{function.__qualname__}"
+            kept = self.stores[wrapper] = Kept(self, name, code_digest(function).hex())
         if kept.refused:
-            return wrapper.drapps_function(*args, **kwargs)
-        return kept.call(self._name(wrapper, args, kwargs), args, kwargs)
+            return function(*args, **kwargs)
+        return kept.call(self._name(wrapper, args, kwargs), functools.partial(function, *args, **kwargs))
+
+    def kept(self, name, code):
+        """The Kept of something else than a function; code: a text that tells what makes its results."""
+        if (name, code) not in self.stores:
+            self.stores[name, code] = Kept(self, name, code)
+        return self.stores[name, code]
 
     def _name(self, wrapper, args, kwargs):
         """Return the key of a result."""
@@ -159,15 +166,14 @@ class Cache:
 
 
 class Kept:
-    """One function and its store."""
+    """One function and its store.  code: a digest of what makes its results."""
 
-    def __init__(self, cache, function):
-        self.function = function
-        self.name = f"{function.__module__}.{function.__qualname__}"
+    def __init__(self, cache, name, code):
+        self.name = name
         self.why, self.refused = "asked for", False
         self.counts, self.in_memory = cache.counts, bool(cache.memory)
         self.calls = self.call_ns = 0  # of the trial
-        identity = {"format": FORMAT, "python": self.name, "code": code_digest(function).hex(), "key": cache.key}
+        identity = {"format": FORMAT, "python": self.name, "code": code, "key": cache.key}
         try:
             name = json.dumps(identity, sort_keys=True)
             self.store = _core.open_store(cache.folder, name, cache.limit, cache.adaptive, cache.memory)
@@ -178,13 +184,14 @@ class Kept:
             return
         self.measuring = cache.folder == "auto" and not self.store.stats()["records"]
 
-    def call(self, name, args, kwargs):
+    def call(self, name, make):
+        """The result of that name: found, or made by make() and stored."""
         found = self.store.get(name)
         self.counts["cache_misses" if found is None else "cache_hits"] += 1
         if found is not None:
             return unpack(*found)
         start = time.perf_counter_ns()
-        result = self.function(*args, **kwargs)
+        result = make()
         spent = time.perf_counter_ns() - start
         try:
             self.store.put(name, *pack(result))

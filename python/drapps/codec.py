@@ -125,9 +125,9 @@ def choose(data: Any, *, read_bytes_per_s: float = 500e6, decode_cores: float = 
     encode_weight: how much a second of encoding counts; 0 where data is written once and read often.
     space_weight: 0 to 1: prefers smaller results among codecs of about the same speed.
     """
-    wish = (read_bytes_per_s, decode_cores, encode_weight, space_weight)
+    criteria = (read_bytes_per_s, decode_cores, encode_weight, space_weight)
     view, dtype, shape, kind = _described(data)
-    data_class, spec, speed, seconds = _core.codec_choose(view, dtype, shape, kind, wish)
+    data_class, spec, speed, seconds = _core.codec_choose(view, dtype, shape, kind, criteria)
     return Choice(data_class, spec, Speed(*speed), seconds)
 
 

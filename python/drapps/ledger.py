@@ -18,11 +18,11 @@ import numpy
 
 from drapps import _core
 
-# After so many hints, hints that mostly take longer than this are no longer asked for.
+# After HINTS hints, no more are requested if most took longer than SLOW_HINT_NS.
 SLOW_HINT_NS, HINTS = 100_000, 16
-GUESSES, GUESS_S = 64, 0.002  # before anything is measured: about so many hints are taken, within this time
+GUESSES, GUESS_S = 64, 0.002  # before anything is measured: about this many hints are taken, within this time
 BLOCK, BLOCK_NS = 512, 100_000_000  # samples that are noted at a time, or what they took together,
-LEAST = 8  # and so many at least: fewer do not tell how fast the machine is
+LEAST = 8  # and at least this many: fewer do not show how fast the machine is
 FIRST_LOOK = 20  # samples
 LEAST_NS = 1_000_000  # of the mean sample, for the longest one to tell something
 MOST = 10_000_000  # samples of a data set: above, remembering each takes more than it gives

@@ -10,6 +10,7 @@ import operator
 import os
 import threading
 import weakref
+from contextlib import contextmanager
 from numbers import Real
 
 from drapps import _core, metrics, output as outputs
@@ -19,7 +20,7 @@ from drapps.counted import counted
 from drapps.passes import pass_state as state_checks
 from drapps.passes.bad_samples import BadList
 from drapps.passes.cursor import wait_range
-from drapps.sched import check_knob
+from drapps.sched import check_knob, weights_text
 from drapps.trace import warn_if_broken, warn_if_renamed
 
 GIVEN_UP = "iterator invalidated: the loader was closed, restored or iterated again"
@@ -282,7 +283,7 @@ class Loader(LoaderBase):
     def _next(self, box):
         core = box[0] if box else self._core.next(self.timeout_ms, box)
         if core is None:  # no batch reported the bad samples after the last one
-            self._bad_list.add_rows(json.loads(self._core.untold()), self.epoch)
+            self._bad_list.add_rows(json.loads(self._core.unreported_bad()), self.epoch)
         return None if core is None else Batch(core, outputs.choose(self.output))
 
     def _cancel(self):
@@ -437,6 +438,33 @@ class Loader(LoaderBase):
         if not isinstance(value, Real):
             check_knob(knob, value)  # raises an error with the allowed values
         self._core.set(knob, value)
+
+    @contextmanager
+    def pause(self):
+        """Say that what runs inside the `with` block is no training: an evaluation, a checkpoint.
+
+        The policy decides nothing meanwhile and does not take the silence for a slow consumer.  Batches are made ahead
+        as far as memory allows; afterwards all knobs are what they were.  Pauses nest.
+
+        >>> with loader.pause():
+        ...     accuracy = 0.5  # evaluate, save a checkpoint
+        """
+        self._set_paused(True)
+        try:
+            yield
+        finally:
+            if not self._core.closed:
+                self._set_paused(False)
+
+    def _set_paused(self, paused):
+        self._core.pause(paused)
+
+    def set_weights(self, weights):
+        """Change what the policy aims for while the loader runs; weights: as for the loader, None: "step".
+
+        >>> loader.set_weights({"energy": 0.4})
+        """
+        self._core.set_weights(weights_text(weights))
 
     def get(self, knob):
         """Return the value of a knob; of a closed loader, its last value."""

@@ -263,33 +263,34 @@ class Pipeline(Selecting):
             functions in the chain: processes; a process that dies is replaced and its samples are made again.
         prefetch: the prefetch window: batches in flight, 1 to 64, as far as memory_limit allows.  None: 2, or for small
             batches enough for 12 samples per worker; with Python functions in the chain 2 per worker.
-        memory_limit: bytes for batches and working memory; None: a quarter of the container's memory.
+        memory_limit: bytes for batches and working memory; the policy may fill seven tenths of the part for batches.
+            None: a quarter of the container's memory, which is not filled.
         cpu_limit: CPUs that the workers may use together, 0.01 to 512; None: this process's share of the container's
             CPUs.
 
         Cache:
 
-        cache: keep what the ops before the first random one make, and start there in later epochs and runs: in this
-            folder, or, with "auto", in the user's cache folder where that was measured to pay.  With Python functions
-            in the chain: the results of functions marked as deterministic.
+        cache: store the results of the ops before the first random one, and start from them in later epochs and runs:
+            in this folder, or, with "auto", in the user's cache folder if that was measured to pay.  With Python
+            functions in the chain: the results of functions marked as deterministic.
         cache_limit: bytes on disk; None: half of what is free there.
         cache_memory: bytes of a cache in memory, in front of the one on disk or (cache=None) without it; shared by all
             loaders and ranks of the machine that keep the same samples; at least 1 MiB.  None: none.
         cache_at: the op whose output is kept: its name, or its number in the chain, from 0 on.  None: the last op
             before the first random one that is worth it.
-        adaptive_compression: what the cache keeps is compressed by whichever codec is measured to suit data and machine
+        adaptive_compression: stored results are compressed by whichever codec is measured to suit data and machine
             best, or by none; False: always by LZ4.
         seek_index: where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs decode only
             what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
             ("off").  Overridden by the variable DRAPPS_SEEK_INDEX.
-        ranges: read of a JPEG only the bytes that its crop needs, once its seek points are known: from remote sources,
-            and of local files where that is measured to be faster ("auto"), whenever it is possible ("on"), or never
-            ("off").  Overridden by the variable DRAPPS_RANGES.
+        ranges: read only the bytes of a JPEG that its crop needs, once its seek points are known: from remote sources,
+            and from local files if that is measured to be faster ("auto"), whenever possible ("on"), or never ("off").
+            Overridden by the variable DRAPPS_RANGES.
 
         Data on a server:
 
-        offload: which ops a drapps server runs, for a set that lies on one (drapps.read("drapps://host/set")): "auto":
-            where the network is measured to be the bottleneck, for the samples for which it pays; "off": none; "all",
+        offload: which ops a drapps server runs, for a set that it serves (drapps.read("drapps://host/set")): "auto": if
+            the network is measured to be the bottleneck, for the samples for which it pays; "off": none; "all",
             "resize": all ops that a server can run, or those up to the one that makes images of one size; "fastflow",
             "sophon", "sophon+": policies of docs/offload.md; n: the first n ops.  Batches are the same in any case.
 
@@ -300,7 +301,7 @@ class Pipeline(Selecting):
             changed.  Overridden by the variable DRAPPS_POLICY ("off": no changes).
         weights: the aims of the policy: "step" (default: the consumer never waits, with little CPU), "draadp"
             (throughput, latency, balance, energy), "drapps" (throughput, latency, waiting, balance), or {name: number}
-            or "name=number,..." to change single weights.
+            or "name=number,..." to change single weights.  {"22:00-06:00": {name: number}}: by the time of day.
         resource_monitor: the drapps.Monitor that the policy reads; several loaders may share one.  None: one that all
             loaders of the process share.
         lanes: samples that are predicted to be slow never occupy all workers.
@@ -376,12 +377,12 @@ class Pipeline(Selecting):
         budget: seconds to measure for.
         weights: (preprocessing, storage, throughput); None: (0, 0, 1), the highest throughput.
         prices: in place of weights, a dict with cpu_hour, gb_month, gpu_hour, epochs, months and cpus.
-        batch_size, workers: of training.
+        batch_size, workers: those of training.
         work: the folder where strategies are tried; None: the system's folder for temporary files.
         memory: bytes for samples in memory; None: half of what is free.
-        rounds, samples: at most so many measurements of a strategy (None: 5, and up to 20 while the best two cannot be
-            told apart), with so many samples.
-        seed: of the choice of samples.
+        rounds: most rounds of measurements; None: 5, and up to 20 while the best two cannot be told apart.
+        samples: most samples to measure with; None: by the budget.
+        seed: seed of the choice of samples.
         drop_caches: drop the system's whole page cache before cold epochs; for root alone.
 
         >>> found = pipe.plan(budget=2.0)
@@ -434,18 +435,18 @@ class Pipeline(Selecting):
     ):  # fmt: skip
         """Pack the samples into tar shards, which drapps, WebDataset and tar read; return what was done.
 
-        docs/shards.md describes packed sets.  A packing that was interrupted goes on when it is called again with the
-        same arguments.
+        docs/shards.md describes packed sets.  An interrupted packing continues when it is called again with the same
+        arguments.
 
-        upto: the ops that run before storing, once for all epochs: so many of the first ones, or those up to the first
-            of that name; 0: none, files are stored as they are.  None: as many as draw nothing and are worth it; none
-            where they would store decoded images of full size, which take more than their files.
+        upto: the ops that run before storing, once for all epochs: a number of ops, or the name of the last one; 0:
+            none, files are stored as they are.  None: as many as draw nothing and are worth it, but none if they would
+            store decoded images of full size, which take more than their files.
         codec: of arrays and texts: a codec of `drapps codec list`, {field: codec}, or "auto"; None: none.  Encoded
             images stay as they are.
         name: shards are called NAME-000000.tar, ...
-        shard_bytes, shard_samples: where a shard ends.
+        shard_bytes, shard_samples: the most bytes and samples of a shard.
         workers: threads; None: as many as the container allows.
-        append: add to the set that is there: new shards, and a new generation of the manifest.
+        append: add to an existing set: new shards, and a new generation of the manifest.
         seek_points: learn where the rows of JPEGs begin, so that crops are fast from the first epoch on.
         on_bad_sample: a sample that cannot be decoded, or made, ends the packing ("raise"), or is stored and named
             ("keep"): its files as they are, or, where ops run, as a bad sample.

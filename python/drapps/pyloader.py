@@ -23,6 +23,7 @@ from drapps.collate import RULES, check_rules, collate
 from drapps.counted import counted
 from drapps.procpool.process_pool import MAX_WORKERS
 from drapps.procpool.chain_pool import ChainPool, Groups
+from drapps.kept_prefix import kept_ops
 from drapps.loader import LoaderBase
 from drapps.output import from_numpy
 from drapps.passes import pass_state as state_checks
@@ -291,7 +292,7 @@ class PythonLoader(LoaderBase):
                 self._counts["bad_samples"] += 1
                 self._tuning.tell("bad", epoch=self._running_epoch, **outcome.bad)
                 if self._n_bad > self._max_bad:
-                    raise _core.BadSampleError(f"{self._n_bad} bad samples, allowed are {self._max_bad}; the last: "
+                    raise _core.BadSampleError(f"more than max_bad = {self._max_bad} bad samples; the last: "
                                                f"{outcome.bad['error']}")  # fmt: skip
             if outcome.what == "failed":
                 raise outcome.error
@@ -413,8 +414,10 @@ class PythonLoader(LoaderBase):
             return ""
         functions = [stage.function for stage in self._pipe.stages if isinstance(stage, PythonStage)]
         marked = [function.__qualname__ for function in functions if is_marked(function)]
+        n = kept_ops(self._pipe.dataset, self._pipe.stages)
+        ops = f", and of the ops up to {self._pipe.stages[n - 1].op.name}" if n else ""
         return (f"cache: keeps in {folder_text(self._cache[0])} the results of functions marked as deterministic "
-                f"(in the chain: {', '.join(marked) or 'none'}), not those of native ops\n")  # fmt: skip
+                f"(in the chain: {', '.join(marked) or 'none'}){ops}\n")  # fmt: skip
 
     def set(self, knob, value):
         """Set a knob while the loader runs: "workers" (0 to 256; a change from or to 0 takes effect with the next
@@ -428,6 +431,19 @@ class PythonLoader(LoaderBase):
             self._pool.window.override(int(value))
             if self._pool.controller is not None:
                 self._pool.controller.set("prefetch", value)
+
+    def pause(self):
+        """Say that what runs inside the `with` block is no training: an evaluation, a checkpoint.
+
+        The policy decides nothing meanwhile and does not take the silence for a slow consumer.  Pauses nest.
+        """
+        self._attach_controller()
+        return self._tuning.pause()
+
+    def set_weights(self, weights):
+        """Change what the policy aims for while the loader runs; weights: as for the loader, None: "step"."""
+        self._attach_controller()
+        self._tuning.set_weights(weights)
 
     def get(self, knob):
         """Return the value of a knob; of "workers", the running processes, or the setting if no pool runs."""

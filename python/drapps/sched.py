@@ -162,11 +162,17 @@ def weights_text(weights: Any) -> str | None:
     if weights is None:
         return None
     if isinstance(weights, Mapping):
-        weights = ",".join(f"{name}={_number(name, value):.17g}" for name, value in weights.items())
+        spans = {span: changes for span, changes in weights.items() if isinstance(changes, Mapping)}
+        always = {name: value for name, value in weights.items() if name not in spans}
+        weights = "; ".join([_terms(always), *(f"{span} {_terms(changes)}" for span, changes in spans.items())])
     if not isinstance(weights, str):
-        raise TypeError(f"weights must be text or {{name: number}}, got {weights!r}")
+        raise TypeError(f"weights must be text, {{name: number}} or {{span: {{name: number}}}}, got {weights!r}")
     _core.parse_weights(weights)
     return weights
+
+
+def _terms(weights: Mapping[str, Any]) -> str:
+    return ",".join(f"{name}={_number(name, value):.17g}" for name, value in weights.items())
 
 
 def _number(name: str, value: Any) -> float:

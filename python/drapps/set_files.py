@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from drapps import _core
 from drapps.packing import manifest_of
+from drapps.passes.bad_samples import not_logged
 from drapps.pipeline import Pipeline, read
 from drapps.printable import printable
 
@@ -34,12 +35,12 @@ def verify(path, *, format="auto", decode=True, progress=None):
     files = list(_damaged_files(dataset))
     pipe = Pipeline(dataset)
     for field, op in _decoders(dataset).items() if decode else ():
-        pipe = getattr(pipe, op)(field=field)
+        pipe = getattr(pipe, op)(field=field, **({"channels": 0} if op == "decode_volume" else {}))  # 0: any number
     names = [field[0] for field in dataset.fields]
     loader = pipe.loader(batch_size=BATCH, outputs=names, collate=dict.fromkeys(names, "list"), output="raw",
                          on_bad_sample="skip", max_bad=max(dataset.size, 1), seek_index="off")  # fmt: skip
     samples, seen = {}, bytearray(dataset.size)
-    with loader:
+    with loader, not_logged():
         for batch in loader.batches():
             samples.update((row["id"], Damage(row["key"], row["error"])) for row in batch.bad)
             for i in (*batch.ids, *(row["id"] for row in batch.bad)):

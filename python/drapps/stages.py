@@ -17,6 +17,7 @@ import numpy
 
 from drapps import _core
 from drapps.cached import using
+from drapps.kept_prefix import KeptPrefix, kept_ops
 from drapps.optable import TABLE, graph_json
 from drapps.passes.bad_samples import ATTEMPTS
 from drapps.pipeline import Node, PythonStage, check_field, kind_by_name
@@ -56,6 +57,10 @@ class SampleRunner:
         names = _outputs([field[0] for field in pipe.dataset.fields], first)
         self.first = _core.open_runner(pipe.dataset, _graph(first), ",".join(names), reference)
         Delivered(outputs, rest).check(self.first, names)
+        n = 0 if cache is None or reference else kept_ops(pipe.dataset, pipe.stages)
+        fields = [field[0] for field in pipe.dataset.fields]
+        self.kept = KeptPrefix(cache, pipe.dataset, first[:n], fields, _outputs(fields, first[:n])) if n else None
+        self.after_kept = Segment(first[n:], reference, Delivered(outputs, rest)) if n and first[n:] else None
         later = [Delivered(outputs, rest[i + 1 :]) for i in range(len(rest))]
         self.rest = [part if isinstance(part, PythonStage) else Segment(part, reference, delivered)
                      for part, delivered in zip(rest, later)]  # fmt: skip
@@ -67,7 +72,7 @@ class SampleRunner:
     def run_sample(self, epoch, sample_id, occurrence):
         """Return a sample by its id and the occurrence that keys its random choices."""
         name = (self.seed, epoch, sample_id, occurrence)
-        sample = from_rows(sample_id, self.first.run(*name))
+        sample = self._first_sample(name)
         for part in self.rest:
             if isinstance(part, Segment):
                 sample = part.run(sample, name)
@@ -78,6 +83,13 @@ class SampleRunner:
             if sample is None:
                 return None
         return sample
+
+    def _first_sample(self, name):
+        """The sample after the ops before the first function."""
+        if self.kept is None:
+            return from_rows(name[2], self.first.run(*name))
+        sample = Sample(name[2], **self.kept.run(name, from_rows))
+        return self.after_kept.run(sample, name) if self.after_kept else sample
 
     def place(self, epoch, position):
         """Return the id of the sample at a position, and how often it occurred earlier in the epoch."""

@@ -8,8 +8,9 @@ ENGINE_SUMS = ("bytes_read", "read_ns", "work_ns", "finish_ns", "slow_work_ns")
 CACHE_SUMS = ("cache_hits", "cache_misses", "cache_damaged", "cache_written", "cache_written_bytes", "cache_raw_bytes",
               "cache_read_bytes", "cache_read_ns", "cache_memory_hits", "cache_memory_written",
               "cache_memory_raw_bytes", "cache_memory_refused")  # fmt: skip
-REMOTE_SUMS = ("remote_requests", "remote_bytes", "remote_busy_ns", "offload_samples", "offload_plain", "offload_shed",
-               "offload_failed", "offload_server_ns")  # fmt: skip
+REMOTE_SUMS = ("remote_requests", "remote_bytes", "remote_busy_ns", "offload_samples", "offload_packed", "offload_plain",
+               "offload_shed", "offload_failed", "offload_server_ns", "segment_samples", "segment_bytes", "segment_stored",
+               "segment_failed")  # fmt: skip
 RANGE_SUMS = ("range_samples", "range_reads", "range_bytes_read", "range_bytes_stored", "range_again", "range_noted")
 KEYS = (
     "samples", "delivered_samples", "batches", "epochs", "epoch", "bad_samples", "deaths", *ENGINE_SUMS, "wait",

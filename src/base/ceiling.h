@@ -1,9 +1,9 @@
 /* ceiling.h: how much CPU time the workers of a loader, threads or processes, may use together.
  *
  * A bucket of CPU time fills at the rate of the ceiling and holds 20 ms of it at most, so that what was not used does
- * not become a burst.  Who begins something takes out what such things took so far, and settles the difference when it
- * is done; while the bucket is empty, nothing is begun.  Times are given: nothing here looks at a clock.  Who has one
- * has a lock for it.
+ * not become a burst.  A worker that begins a task takes out the mean cost of such tasks, and settles the difference
+ * when the task is done; while the bucket is empty, no task is begun.  Times are arguments: no function reads a clock.
+ * The owner of a ceiling protects it with a lock.
  */
 #ifndef DR_BASE_CEILING_H
 #define DR_BASE_CEILING_H

@@ -25,6 +25,11 @@
 #endif
 /* For dr__clear_128: of a memset so short and hot compilers make a slow string instruction. */
 typedef long long dr__words __attribute__((vector_size(32), may_alias));
+/* Floats at any address, for sums that stay in registers. */
+typedef float dr__floats4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float dr__floats8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int dr__ints4 __attribute__((vector_size(16)));
+typedef int dr__ints8 __attribute__((vector_size(32)));
 #ifdef __clang__
 #define DR_NO_UNROLL _Pragma("clang loop unroll(disable)")
 #else

@@ -1,7 +1,7 @@
 /* text.h: a text that grows while it is written.
  *
- * Begins as { 0 }.  When memory is short it has `failed`, and stays as it was then; who writes need not look before the
- * end.  The text ends with a 0 once something was added; its owner frees it with dr__free.
+ * Begins as { 0 }.  When memory runs out, `failed` is set and the text no longer changes, so callers check it once, at
+ * the end.  The text ends with a 0 once something was added; its owner frees it with dr__free.
  */
 #ifndef DR_BASE_TEXT_H
 #define DR_BASE_TEXT_H

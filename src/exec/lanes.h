@@ -44,6 +44,8 @@ typedef struct dr__job {
     int cut, asked_cut;             /* where the server stopped, and where it was asked to; 0: as stored */
     bool as_stored;                 /* ask for no ops */
     uint64_t wire_bytes, server_ns; /* what was sent for it, and the server's CPU time; 0: not from a server */
+    uint64_t stored_bytes;          /* not cut: those of the sample as it is stored */
+    uint64_t unpack_ns;             /* time to check and decompress what was sent */
 } dr__job;
 
 typedef struct dr__parked {

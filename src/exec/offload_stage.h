@@ -12,6 +12,9 @@
  *                and the rates of link, client and consumer are measured.  While the link is not the slowest of them,
  *                nothing else happens.  Once it is, a few samples are cut at each place, to learn what that costs, and
  *                a plan is made; another one in each epoch, and whenever a rate has changed by a tenth.
+ *
+ * "sophon+" also reads segments of samples as they are stored (segment_stage.h), from the first sample on that can be;
+ * other modes do where ranges of images are asked for in so many words (the option `ranges`).
  */
 #ifndef DR_EXEC_OFFLOAD_STAGE_H
 #define DR_EXEC_OFFLOAD_STAGE_H
@@ -35,14 +38,22 @@ void dr__offload_close(dr__exec *e);
  *         sample is to be read as any other. */
 bool dr__offload_read(dr__exec *e, dr__workbench *bench, dr__job *job, dr_status *status, dr_error *err);
 
-/* Learns from a finished sample, and plans when it is time. */
-void dr__offload_learn(dr__exec *e, const dr__job *job);
+/* The same, as it is stored and whole, after a sample that was read in segments could not be planned or run. */
+bool dr__offload_read_whole(dr__exec *e, dr__workbench *bench, dr__job *job, dr_status *status, dr_error *err);
+
+/* Learns from a finished sample, and plans when it is time.
+ *
+ * @param cost  what was predicted of it (dr__workbench.cost). */
+void dr__offload_learn(dr__exec *e, const dr__job *job, double cost);
 
 /* The knob `offload`: the share of the planned samples that the server prepares. */
 void dr__offload_set_share(dr__exec *e, double share);
 
 /* Adds the members "offload_..." to a loader's statistics. */
 void dr__offload_stats(dr__exec *e, json_t *stats);
+
+/* Writes to the trace what became of the samples. */
+void dr__offload_trace(dr__exec *e);
 
 /* Writes a line for people, or nothing without a stage. */
 void dr__offload_explain(dr__exec *e, char *text, size_t size);

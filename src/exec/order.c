@@ -7,9 +7,6 @@
 #include "base/permute.h"
 #include "exec/exec.h"
 
-/* Op ids of the executor's own draws; above those of any graph. */
-enum { REPLACE_OP = 0x7F000000 };
-
 void dr__order_count(const dr__exec *e, uint64_t base, uint64_t *n_local, uint64_t *n_batches)
 {
     uint64_t n = e->set->n_places, per_batch = e->o.world_size * e->o.batch_size;
@@ -41,21 +38,5 @@ dr__sample_ref dr__order_sample(const dr_dataset *set, uint64_t seed, uint64_t e
         place = dr__permute(n, dr__permute_key(seed, epoch, 0), place);
     dr__sample_ref ref = dr__dataset_place(set, seed, epoch, place);
     ref.occurrence += (uint32_t)(position / n) * set->most_times; /* a repeat that pads is augmented anew */
-    return ref;
-}
-
-uint64_t dr__replacement(const dr__rng_name *bad, uint32_t attempt, uint64_t n)
-{
-    dr_rng rng = dr__rng_open(bad, REPLACE_OP + attempt);
-    return dr__rng_below(&rng, n);
-}
-
-dr__sample_ref dr__replacement_sample(const dr_dataset *set, const dr__rng_name *bad, uint32_t attempt)
-{
-    dr__sample_ref ref = { .occurrence = dr__replacement_occurrence(attempt) };
-    if (set->def->fixed_places) /* only samples that have a place in the set */
-        ref.id = dr__dataset_place(set, bad->seed, bad->epoch, dr__replacement(bad, attempt, set->n_places)).id;
-    else
-        ref.id = dr__replacement(bad, attempt, set->n_samples);
     return ref;
 }

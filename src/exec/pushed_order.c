@@ -52,9 +52,9 @@ static dr_status check_ids(const dr__exec *e, const uint64_t *ids, uint64_t n, d
                         (unsigned long long)n);
     for (uint64_t i = 0; i < n; i++)
         if (ids[i] >= e->set->n_samples)
-            return dr__fail(err, DR_ERR_ARG, "%s: sample %llu, number %llu of a pushed batch, is not one of 0 to %llu",
-                            e->set->name, (unsigned long long)ids[i], (unsigned long long)i,
-                            (unsigned long long)(e->set->n_samples - 1));
+            return dr__fail(err, DR_ERR_ARG, "%s: ids[%llu] of a pushed batch must be 0 to %llu, got %llu",
+                            e->set->name, (unsigned long long)i, (unsigned long long)(e->set->n_samples - 1),
+                            (unsigned long long)ids[i]);
     return DR_OK;
 }
 

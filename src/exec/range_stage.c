@@ -34,9 +34,9 @@ void dr__ranges_open(dr__exec *e, const char *mode)
 }
 
 /* Another read of a remote object is another request; of a local file, a call and a seek of the disk. */
-static uint64_t gap_of(const dr__range_stage *r, bool remote)
+static uint64_t gap_of(const dr__range_stage *r, const dr__ranged *ranged)
 {
-    return r->has_gap ? r->gap : remote ? UINT64_MAX : DR__RANGES_LOCAL_GAP;
+    return r->has_gap ? r->gap : ranged->gap ? ranged->gap : ranged->remote ? UINT64_MAX : DR__RANGES_LOCAL_GAP;
 }
 
 /* --- which way --- */
@@ -150,23 +150,27 @@ static dr_status read_whole(dr__exec *e, dr__workbench *bench, const dr__job *j,
     return read_with(e, bench, j, &a, err);
 }
 
+void dr__ranges_again(dr__exec *e, const dr__workbench *bench)
+{
+    for (int i = 0; bench->record.part.on && i < bench->record.part.n; i++) /* in vain, but read */
+        atomic_fetch_add(&e->stats.bytes_read, bench->record.part.pieces[i].size);
+    atomic_fetch_add(&e->ranges.again, 1);
+}
+
 dr_status dr__ranges_read_whole(dr__exec *e, dr__workbench *bench, const dr__job *j, dr_error *err)
 {
     if (err)
         *err = (dr_error){ 0 };
-    for (int i = 0; bench->record.part.on && i < bench->record.part.n; i++) /* in vain, but read */
-        atomic_fetch_add(&e->stats.bytes_read, bench->record.part.pieces[i].size);
-    atomic_fetch_add(&e->ranges.again, 1);
+    dr__ranges_again(e, bench);
     return read_whole(e, bench, j, DR__READ_WHOLE_AND_NOTE, err);
 }
 
-/* The record has the head of an image: what is to be read of it.  False: it has to be read whole. */
-static bool plan_ranges(dr__exec *e, dr__workbench *bench, const dr__job *j, const dr__jpeg_note *note,
-                        dr__byte_ranges *ranges)
+bool dr__ranges_plan(dr__exec *e, dr__workbench *bench, const dr__sample_ref *ref, const dr__jpeg_note *note,
+                     dr__byte_ranges *ranges)
 {
     dr__record *record = &bench->record;
     dr__record_part *part = &record->part;
-    const dr__rng_name name = { e->o.seed, e->order.epoch, j->ref.id, j->ref.occurrence };
+    const dr__rng_name name = { e->o.seed, e->order.epoch, ref->id, ref->occurrence };
     const int field = field_of(record);
     if (field < 0 || field != e->program->steps[e->ranges.step].in)
         return false;
@@ -177,8 +181,7 @@ static bool plan_ranges(dr__exec *e, dr__workbench *bench, const dr__job *j, con
     part->orientation = note->head.orientation;
     part->content = note->content;
     part->n = 0;
-    return dr__sample_ranges(e->program, bench, &name, e->ranges.step, gap_of(&e->ranges, record->ranged.remote),
-                             ranges);
+    return dr__sample_ranges(e->program, bench, &name, e->ranges.step, gap_of(&e->ranges, &record->ranged), ranges);
 }
 
 static bool read_ranges(dr__workbench *bench, const dr__byte_ranges *ranges, uint64_t version)
@@ -190,8 +193,9 @@ static bool read_ranges(dr__workbench *bench, const dr__byte_ranges *ranges, uin
     return false;
 }
 
-static void count_ranges(dr__range_stage *r, const dr__byte_ranges *ranges, uint64_t stored)
+void dr__ranges_count(dr__exec *e, const dr__byte_ranges *ranges, uint64_t stored)
 {
+    dr__range_stage *r = &e->ranges;
     atomic_fetch_add(&r->samples, 1);
     atomic_fetch_add(&r->reads, (uint64_t)ranges->n);
     atomic_fetch_add(&r->bytes_read, dr__byte_ranges_total(ranges));
@@ -216,9 +220,9 @@ dr_status dr__ranges_read(dr__exec *e, dr__workbench *bench, const dr__job *j, d
         dr__range_times_add(&r->whole, dr__now_ns() - start, stored_bytes(e, &bench->record));
         return DR_OK;
     }
-    if (!plan_ranges(e, bench, j, &a.note, &ranges) || !read_ranges(bench, &ranges, a.note.version))
+    if (!dr__ranges_plan(e, bench, &j->ref, &a.note, &ranges) || !read_ranges(bench, &ranges, a.note.version))
         return dr__ranges_read_whole(e, bench, j, err);
-    count_ranges(r, &ranges, a.note.content.size);
+    dr__ranges_count(e, &ranges, a.note.content.size);
     dr__range_times_add(&r->ranged, dr__now_ns() - start, a.note.content.size);
     return DR_OK;
 }

@@ -24,6 +24,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "codec/image/jpeg_note.h"
+#include "format/dataset_internal.h"
 
 struct dr__exec;
 struct dr__job;
@@ -32,7 +34,7 @@ struct dr__workbench;
 enum {
     DR__RANGES_SLOW_NS = 200000,
     DR__RANGES_TRIAL = 32,           /* samples of each kind before they are compared */
-    DR__RANGES_AGAIN = 64,           /* of so many samples one is read in the way that is not used */
+    DR__RANGES_AGAIN = 64,           /* one of this many samples is read in the way that is not used */
     DR__RANGES_LOCAL_GAP = 64 << 10, /* of local files: bytes between two ranges that are not worth another read */
 };
 
@@ -75,6 +77,17 @@ dr_status dr__ranges_read(struct dr__exec *e, struct dr__workbench *bench, const
 /* The same, whole, after a sample that was read in ranges could not be planned or run. */
 dr_status dr__ranges_read_whole(struct dr__exec *e, struct dr__workbench *bench, const struct dr__job *job,
                                 dr_error *err);
+
+/* For a sample whose bytes are not read by its set (offload_stage.h).  The record has a head in place of the image:
+ * plans which ranges the sample needs, and gets the record ready for them.  False: it has to be read whole. */
+bool dr__ranges_plan(struct dr__exec *e, struct dr__workbench *bench, const struct dr__sample_ref *ref,
+                     const dr__jpeg_note *note, dr__byte_ranges *ranges);
+
+/* Counts a sample whose ranges were read in vain. */
+void dr__ranges_again(struct dr__exec *e, const struct dr__workbench *bench);
+
+/* Counts a sample that was read in ranges. */
+void dr__ranges_count(struct dr__exec *e, const dr__byte_ranges *ranges, uint64_t stored);
 
 /* Notes the sample in bench->record, which was read whole and ran, if it should be. */
 void dr__ranges_note(struct dr__exec *e, struct dr__workbench *bench);

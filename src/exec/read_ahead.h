@@ -13,8 +13,8 @@
 /* Samples that may be queued per worker: a reserve while readers are delayed. */
 enum { DR__READ_AHEAD_PER_WORKER = 4, DR__READ_AHEAD_PER_READER = 2 };
 
-/* pool lock: how many samples may be read ahead: so many that no worker waits, and that every reader has something to
- * read while others read. */
+/* pool lock: how many samples may be read ahead: enough that no worker waits, and that every reader has a sample to
+ * read. */
 int dr__read_ahead_most(const struct dr__exec *e);
 
 struct dr__exec;

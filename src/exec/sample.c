@@ -14,13 +14,19 @@ static bool may_read_whole(const dr__workbench *bench, dr_status status)
     return bench->record.part.on && status != DR_OK && status != DR_ERR_NOMEM;
 }
 
+static dr_status read_whole(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+{
+    dr_status status = DR_OK;
+    return dr__offload_read_whole(e, bench, j, &status, err) ? status : dr__ranges_read_whole(e, bench, j, err);
+}
+
 /* Plans the sample whose bytes are in the bench's record: draws, shapes, memory and cost. */
 static dr_status plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr__rng_name name = { e->o.seed, e->order.epoch, j->ref.id, j->ref.occurrence };
     dr_status status = dr__sample_plan(j->program, bench, &name, err);
     if (may_read_whole(bench, status)) {
-        DR_TRY(dr__ranges_read_whole(e, bench, j, err));
+        DR_TRY(read_whole(e, bench, j, err));
         status = dr__sample_plan(j->program, bench, &name, err);
     }
     if (status == DR_OK || !dr__cache_must_fill(e, j))
@@ -134,7 +140,7 @@ static dr_status run_and_store(dr__exec *e, dr__workbench *bench, dr__job *j, dr
 {
     dr_status status = run_and_store_once(e, bench, j, err);
     if (may_read_whole(bench, status)) {
-        DR_TRY(dr__ranges_read_whole(e, bench, j, err));
+        DR_TRY(read_whole(e, bench, j, err));
         DR_TRY(plan(e, bench, j, err));
         status = run_and_store_once(e, bench, j, err);
     }
@@ -166,7 +172,7 @@ static void book_sample(dr__exec *e, dr__workbench *bench, const dr__job *j)
 {
     const uint64_t bytes = bytes_read(&bench->record);
     dr__cache_record_times(e, j);
-    dr__offload_learn(e, j);
+    dr__offload_learn(e, j, bench->cost);
     atomic_fetch_add(&e->stats.samples, 1);
     atomic_fetch_add(&e->stats.bytes_read, bytes);
     atomic_fetch_add(&e->stats.read_ns, j->read_ns);

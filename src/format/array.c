@@ -69,8 +69,8 @@ static dr_status volume_desc(const dr_array *array, dr_desc *row, dr_error *err)
     if (row->n_dims == 4)
         return DR_OK;
     return dr__fail(err, DR_ERR_ARG,
-                    "array \"%s\": volumes need the shape (n, D, H, W) or (n, C, D, H, W), not %d extents", array->name,
-                    array->desc.n_dims);
+                    "array \"%s\": volumes must have the shape (n, D, H, W) or (n, C, D, H, W), got %d extents",
+                    array->name, array->desc.n_dims);
 }
 
 /* What one row is: the array without its first extent.  Grey images get their channel. */
@@ -86,8 +86,8 @@ static dr_status row_desc(const dr_array *array, dr_desc *row, dr_error *err)
         return DR_OK;
     if (row->n_dims != 2 && row->n_dims != 3)
         return dr__fail(err, DR_ERR_ARG,
-                        "array \"%s\": images need the shape (n, H, W) or (n, H, W, C), not %d extents", array->name,
-                        array->desc.n_dims);
+                        "array \"%s\": images must have the shape (n, H, W) or (n, H, W, C), got %d extents",
+                        array->name, array->desc.n_dims);
     if (row->layout == DR_LAYOUT_ANY)
         row->layout = DR_LAYOUT_HWC;
     if (row->n_dims == 2 && row->kind == DR_KIND_IMAGE) {
@@ -103,20 +103,21 @@ static dr_status check(const dr_array *array, int i, int64_t n, dr_error *err)
     const dr_desc *d = &array->desc;
     size_t bytes;
     if (!array->name)
-        return dr__fail(err, DR_ERR_ARG, "array %d has no name", i);
+        return dr__fail(err, DR_ERR_ARG, "array %d must have a name", i);
     if (d->n_dims < 1 || d->n_dims > DR_MAX_DIMS)
         return dr__fail(err, DR_ERR_ARG, "array \"%s\": extents must be 1 to %d, got %d", array->name, DR_MAX_DIMS,
                         d->n_dims);
     if (!dr_dtype_size(d->dtype))
-        return dr__fail(err, DR_ERR_ARG, "array \"%s\": element type %d is not known", array->name, (int)d->dtype);
+        return dr__fail(err, DR_ERR_ARG, "array \"%s\": dtype must be a dr_dtype, got %d", array->name, (int)d->dtype);
     if (!dr__desc_bytes_dense(d, &bytes))
-        return dr__fail(err, DR_ERR_ARG, "array \"%s\": an extent is negative, or their product too large",
+        return dr__fail(err, DR_ERR_ARG,
+                        "array \"%s\": extents must not be negative, and their product must fit in memory",
                         array->name);
     if (d->device.type != DR_DEVICE_CPU || (bytes && !array->data))
-        return dr__fail(err, DR_ERR_ARG, "array \"%s\": is not in this machine's memory", array->name);
+        return dr__fail(err, DR_ERR_ARG, "array \"%s\": must be in CPU memory", array->name);
     if (d->dims[0] != n)
-        return dr__fail(err, DR_ERR_ARG, "array \"%s\" has %lld samples, the first array %lld", array->name,
-                        (long long)d->dims[0], (long long)n);
+        return dr__fail(err, DR_ERR_ARG, "array \"%s\" must have %lld samples, as the first array, got %lld",
+                        array->name, (long long)n, (long long)d->dims[0]);
     return n ? DR_OK : dr__fail(err, DR_ERR_ARG, "array \"%s\" has no samples", array->name);
 }
 
@@ -162,7 +163,7 @@ dr_status dr_dataset_from_arrays(const dr_array *arrays, int n_arrays, void (*re
                                  dr_dataset **out, dr_error *err)
 {
     if (!arrays || n_arrays < 1 || n_arrays >= DR__MAX_FIELDS)
-        return dr__fail(err, DR_ERR_ARG, "a data set needs 1 to %d arrays, not %d", DR__MAX_FIELDS - 1, n_arrays);
+        return dr__fail(err, DR_ERR_ARG, "n_arrays must be 1 to %d, got %d", DR__MAX_FIELDS - 1, n_arrays);
     dr_dataset *set;
     DR_TRY(dr__dataset_new(sizeof(struct arrays), &arrays_def, "array", "arrays", &set, err));
     struct arrays *a = (struct arrays *)set;

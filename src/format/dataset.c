@@ -350,8 +350,8 @@ uint64_t dr_dataset_fingerprint(const dr_dataset *set)
 dr_status dr_dataset_key(const dr_dataset *set, uint64_t id, char *text, size_t size, dr_error *err)
 {
     if (id >= set->n_samples)
-        return dr__fail(err, DR_ERR_ARG, "%s: sample %llu of %llu", set->name, (unsigned long long)id,
-                        (unsigned long long)set->n_samples);
+        return dr__fail(err, DR_ERR_ARG, "%s: sample must be below %llu, got %llu", set->name,
+                        (unsigned long long)set->n_samples, (unsigned long long)id);
     if (size)
         set->def->key(set, id, text, size);
     return DR_OK;

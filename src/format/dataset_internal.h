@@ -48,6 +48,7 @@ typedef struct dr__ranged {
     bool by_content;              /* the name is that of `content` */
     bool remote;                  /* bytes cross a network */
     bool wanted, noted;           /* of the ranger's owner: to be noted; its note is up to date */
+    uint64_t gap;                 /* bytes between two ranges that are read together; 0: by `remote` */
     bool stood_in;                /* the field has the ranger's bytes, and none of the image's were read */
     dr__seek_key content;         /* by_content */
 } dr__ranged;

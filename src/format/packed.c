@@ -400,6 +400,22 @@ static dr_status origin_file(const struct packed *p, uint64_t id, int field, cha
     return status;
 }
 
+/* Of what the index has.  Members are read by read_sample alone, which checks them. */
+static void where(const dr_dataset *set, uint64_t id, int field, dr__where *out)
+{
+    const struct packed *p = (const struct packed *)set;
+    const struct shard *s = &p->shards[shard_of(p, id)];
+    const dr__set_field *f = &p->manifest.fields[field];
+    if (s->lost)
+        return;
+    if (f->stored == DR__STORED_KEY)
+        out->form = DR__WHERE_KEY;
+    if (f->stored == DR__STORED_CLS && s->index.samples[id - s->first].label > DR__LABEL_BAD) {
+        out->form = DR__WHERE_NUMBER;
+        out->number = s->index.samples[id - s->first].label;
+    }
+}
+
 static dr_status file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err)
 {
     const struct packed *p = (const struct packed *)set;
@@ -443,6 +459,7 @@ static const dr_dataset_def packed_def = {
     .stamp = stamp,
     .read_ranges = read_ranges,
     .file = file,
+    .where = where,
     .close = close_packed,
 };
 

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/grow.h"
 #include "base/thread.h"
 #include "format/remote_request.h"
 
@@ -421,12 +422,43 @@ static dr_status take_bytes(dr__transfer_sink *sink, const uint8_t *data, size_t
 
 /* --- sending --- */
 
+/* The number of a codec among those of a request; without room for it the sample is not compressed. */
+static uint8_t number_of(dr__remote_request *r, const char *codec)
+{
+    int i = 0;
+    while (i < r->n_codecs && strcmp(r->codecs[i], codec) != 0)
+        i++;
+    if (i == DR__REMOTE_CODECS || strlen(codec) >= sizeof r->codecs[i])
+        return DR__REMOTE_NO_CODEC;
+    if (i == r->n_codecs)
+        memcpy(r->codecs[r->n_codecs++], codec, strlen(codec) + 1);
+    return (uint8_t)i;
+}
+
+/* Adds the ranges of a wish. */
+static bool add_ranges(dr__remote_request *r, dr__remote_entry *entry, const dr__remote_wish *asked)
+{
+    const dr__byte_ranges *list = asked->ranges;
+    dr__remote_range *grown = dr__grow(r->ranges, &r->ranges_cap, r->n_ranges + (size_t)list->n, sizeof *grown);
+    if (!grown)
+        return false;
+    r->ranges = grown;
+    entry->by_ranges = true;
+    entry->stamp = asked->stamp;
+    entry->first_range = (uint32_t)r->n_ranges;
+    entry->n_ranges = (uint32_t)list->n;
+    for (int i = 0; i < list->n; i++)
+        r->ranges[r->n_ranges++] = (dr__remote_range){ list->at[i].offset, list->at[i].size };
+    return true;
+}
+
 /* The body of a request for what is left of a group: entry i of the request is entry i of the group afterwards. */
 static dr_status make_body(struct group *g, dr__text *out, dr_error *err)
 {
     dr__remote_entry entries[DR__REMOTE_GROUP];
     dr__remote_request request = { .entries = entries, .set = g->client->fingerprint };
     int n = 0;
+    bool enough = true;
     pthread_mutex_lock(&g->client->lock);
     for (int i = 0; i < g->n; i++) {
         struct wish *w = g->wishes[i];
@@ -439,6 +471,10 @@ static dr_status make_body(struct group *g, dr__text *out, dr_error *err)
                                          .occurrence = w->asked->occurrence,
                                          .prefix = (uint16_t)w->asked->prefix,
                                          .codec = DR__REMOTE_NO_CODEC };
+        if (w->asked->codec)
+            entries[n].codec = number_of(&request, w->asked->codec);
+        if (w->asked->ranges)
+            enough = add_ranges(&request, &entries[n], w->asked) && enough;
         const dr__remote_work *work = w->asked->work;
         if (work) {
             request.seed = work->seed;
@@ -454,8 +490,28 @@ static dr_status make_body(struct group *g, dr__text *out, dr_error *err)
     g->n = n;
     request.n_entries = (size_t)n;
     pthread_mutex_unlock(&g->client->lock);
-    dr__remote_request_put(out, &request);
-    return out->failed ? dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for a request", g->client->name) : DR_OK;
+    if (enough)
+        dr__remote_request_put(out, &request);
+    dr__free(request.ranges);
+    return out->failed || !enough ? dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for a request", g->client->name)
+                                  : DR_OK;
+}
+
+/* A server before ranges had stamps refuses a request with such ranges, and not only these.  They are done then, and
+ * the rest of the group is asked for again.  False: there were none. */
+static bool refuse_ranges(struct group *g, const dr_error *err)
+{
+    bool found = false;
+    pthread_mutex_lock(&g->client->lock);
+    for (int i = 0; i < g->n; i++) {
+        if (!g->asked[i].ranges)
+            continue;
+        found = true;
+        if (g->wishes[i])
+            finish(g, i, DR_ERR_UNSUPPORTED, err);
+    }
+    pthread_mutex_unlock(&g->client->lock);
+    return found;
 }
 
 /* Sends one request.  *frames: how many samples it brought; *final: no use in another try. */
@@ -498,6 +554,8 @@ static dr_status send_once(struct group *g, uint64_t timeout_ns, uint64_t *frame
             status =
                 dr__fail(err, DR_ERR_UNSUPPORTED, "%s: the server has no set \"%s\", or sends no samples (HTTP %d)",
                          c->name, c->set, reply.http);
+        if (status == DR_ERR_UNSUPPORTED && refuse_ranges(g, err))
+            *final = false;
     }
     dr__free(body.text);
     dr__free(url.text);
@@ -653,6 +711,28 @@ static void fulfil(dr__remote_client *c, struct wish *w)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* The pieces of an answer with ranges, which have to be those that were asked for. */
+static dr_status read_pieces(const dr__remote_client *c, const struct wish *w, dr__record *record, dr_error *err)
+{
+    const dr__byte_ranges *wanted = w->asked->ranges;
+    dr__remote_range *ranges = dr__alloc_zero(DR__REMOTE_RANGES, sizeof *ranges);
+    const uint8_t *bytes;
+    int n;
+    dr_status status = ranges ? dr__remote_read_segments(&w->head, w->payload, ranges, &n, &bytes, err) : DR_ERR_NOMEM;
+    bool right = status == DR_OK && n == wanted->n;
+    for (int i = 0; right && i < n; i++)
+        right = ranges[i].offset == wanted->at[i].offset && ranges[i].size == wanted->at[i].size;
+    dr__free(ranges);
+    if (status == DR_OK && !right)
+        return dr__fail(err, DR_ERR_FORMAT, "%s: an answer with other ranges than were asked for", c->name);
+    uint8_t *to = status == DR_OK ? dr__record_take_ranges(record, wanted) : NULL;
+    if (to)
+        memcpy(to, bytes, (size_t)dr__byte_ranges_total(wanted));
+    else if (status == DR_OK || status == DR_ERR_NOMEM)
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for ranges of a sample", c->name);
+    return status;
+}
+
 /* What the frame of a wish says. */
 static dr_status read_frame(const dr__remote_client *c, const struct wish *w, dr__record *record,
                             dr__remote_answer *answer, dr_error *err)
@@ -662,11 +742,16 @@ static dr_status read_frame(const dr__remote_client *c, const struct wish *w, dr
     answer->prefix = w->head.prefix;
     answer->bytes = DR__REMOTE_HEAD + w->head.size;
     answer->cpu_ns = (uint64_t)w->head.cpu_us * 1000;
+    if ((w->head.kind == DR__REMOTE_SEGMENTS) != (w->asked->ranges != NULL) && w->head.kind != DR__REMOTE_ERROR)
+        return dr__fail(err, DR_ERR_FORMAT, "%s: an answer to what was not asked", c->name);
     switch (w->head.kind) {
+    case DR__REMOTE_SEGMENTS:
+        return read_pieces(c, w, record, err);
     case DR__REMOTE_SAMPLE:
         return dr__remote_read_sample(&w->head, w->payload, record, err);
     case DR__REMOTE_ERROR:
         DR_TRY(dr__remote_read_error(&w->head, w->payload, &why, err));
+        answer->told = true;
         return dr__fail(err, why.status < 0 ? why.status : DR_ERR_IO, "%s", why.text);
     default:
         return dr__fail(err, DR_ERR_FORMAT, "%s: an answer to what was not asked", c->name);
@@ -689,8 +774,10 @@ dr_status dr__remote_client_sample(dr__remote_client *c, const dr__remote_wish *
         if (status != DR_OK)
             dr__fail(err, status, "%s", w.err.text);
         const bool is_error = status == DR_OK && w.head.kind == DR__REMOTE_ERROR;
+        const uint64_t start = dr__now_ns();
         if (status == DR_OK)
             status = read_frame(c, &w, record, answer, err);
+        answer->read_ns = dr__now_ns() - start;
         dr__cond_destroy(&w.changed);
         dr__free(w.payload);
         if (is_error) /* of the sample: asking again makes no difference */

@@ -53,20 +53,27 @@ typedef struct dr__remote_work {
 typedef struct dr__remote_wish {
     uint64_t id;
     uint32_t occurrence;
-    int prefix;                  /* how many ops; 0: the sample as it is stored */
-    const dr__remote_work *work; /* NULL with prefix 0 */
+    int prefix;                    /* how many ops; 0: the sample as it is stored */
+    const dr__remote_work *work;   /* NULL with prefix 0 */
+    const dr__byte_ranges *ranges; /* with prefix 0, of its image: not the sample, but these; NULL: the sample */
+    uint64_t stamp;                /* with ranges: those of the sample that has this stamp */
+    const char *codec;             /* of what ops make; borrowed, as the texts of its work; NULL: none */
 } dr__remote_wish;
 
 typedef struct dr__remote_answer {
-    bool refused;    /* it failed because the server refuses such requests, whatever the sample */
-    int prefix;      /* how many ops were applied: as asked, or fewer */
-    uint64_t bytes;  /* that were sent for it */
-    uint64_t cpu_ns; /* of the server */
+    bool refused;     /* it failed because the server refuses such requests, whatever the sample */
+    bool told;        /* it failed because the server says so of this sample */
+    int prefix;       /* how many ops were applied: as asked, or fewer */
+    uint64_t bytes;   /* that were sent for it */
+    uint64_t cpu_ns;  /* of the server */
+    uint64_t read_ns; /* that the client took to check and decompress it */
 } dr__remote_answer;
 
-/* Reads a sample into a record: its fields, or what crosses the cut behind answer->prefix ops.
+/* Reads a sample into a record: its fields, or what crosses the cut behind answer->prefix ops; or ranges of it, which
+ * become the pieces of the record's part, whose fields stay as they are.
  *
- * @return DR_OK; the status that the server has for the sample, with the text it has; DR_ERR_UNSUPPORTED: the server
+ * @return DR_OK; the status that the server has for the sample, with the text it has (ranges of a sample that has
+ *         another stamp by now: DR_ERR_STATE, and answer->told); DR_ERR_UNSUPPORTED: the server
  *         refuses such requests; DR_ERR_LIMIT: too large; DR_ERR_FORMAT: what was sent is damaged, several times;
  *         DR_ERR_STATE, DR_ERR_CANCELLED, DR_ERR_NOMEM: as above. */
 dr_status dr__remote_client_sample(dr__remote_client *client, const dr__remote_wish *wish, dr__record *record,

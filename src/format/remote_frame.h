@@ -47,6 +47,8 @@
 enum {
     DR__REMOTE_HEAD = 40,
     DR__REMOTE_RANGES = 4096,   /* most ranges of one sample */
+    DR__REMOTE_GAP = 32,        /* bytes between two ranges that cost no more than a range does: 16 in the frame, and
+                                   about as many in the request */
     DR__REMOTE_VERSION = 1,     /* of the protocol: of frames, requests and indexes */
     DR__REMOTE_ERROR_TEXT = 900 /* bytes of an error's text; longer ones are cut */
 };

@@ -108,18 +108,19 @@ static dr_status take_entry(const json_t *v, dr__remote_request *r, dr_error *er
     dr__remote_entry *e = &r->entries[r->n_entries];
     const size_t n = json_array_size(v);
     uint64_t occurrence, prefix;
-    if ((n != 4 && n != 5) || !take_number(json_array_get(v, 0), INT64_MAX, &e->id) ||
+    if (n < 4 || n > 6 || !take_number(json_array_get(v, 0), INT64_MAX, &e->id) ||
         !take_number(json_array_get(v, 1), UINT32_MAX, &occurrence) ||
         !take_number(json_array_get(v, 2), UINT16_MAX, &prefix))
-        return wrong(err, "a sample is [id, occurrence, prefix, codec] or [id, occurrence, prefix, codec, ranges]");
+        return wrong(err, "a sample is [id, occurrence, prefix, codec], and then may have ranges and their stamp");
     e->occurrence = (uint32_t)occurrence;
     e->prefix = (uint16_t)prefix;
     DR_TRY(take_codec(json_array_get(v, 3), r, &e->codec, err));
-    if (n == 5) {
-        if (e->prefix)
-            return wrong(err, "a sample has either ranges or a prefix");
+    if (n > 4 && e->prefix)
+        return wrong(err, "a sample has either ranges or a prefix");
+    if (n > 4)
         DR_TRY(take_ranges(json_array_get(v, 4), r, e, err));
-    }
+    if (n > 5 && !take_hex(json_array_get(v, 5), &e->stamp))
+        return wrong(err, "a stamp has 16 hexadecimal digits");
     if (e->prefix && !r->graph)
         return wrong(err, "a prefix needs a graph");
     r->n_entries++;
@@ -294,6 +295,19 @@ static void put_json(dr__text *out, const char *text)
     json_decref(value);
 }
 
+static void put_ranges(dr__text *out, const dr__remote_range *ranges, const dr__remote_entry *e)
+{
+    char text[32];
+    for (uint32_t i = 0; i < e->n_ranges; i++) {
+        put_u64(out, i ? ",[" : ",[[", ranges[i].offset);
+        put_u64(out, ",", ranges[i].size);
+        dr__text_say(out, "]");
+    }
+    dr__text_say(out, e->n_ranges ? "]" : ",[]");
+    const int n = e->stamp ? snprintf(text, sizeof text, ",\"%016" PRIx64 "\"", e->stamp) : 0;
+    dr__text_add(out, text, (size_t)n);
+}
+
 static void put_entry(dr__text *out, const dr__remote_request *r, const dr__remote_entry *e)
 {
     put_u64(out, "[", e->id);
@@ -304,12 +318,9 @@ static void put_entry(dr__text *out, const dr__remote_request *r, const dr__remo
         dr__text_say(out, "null");
     else
         put_json(out, r->codecs[e->codec]);
-    for (uint32_t i = 0; e->by_ranges && i < e->n_ranges; i++) {
-        put_u64(out, i ? ",[" : ",[[", r->ranges[e->first_range + i].offset);
-        put_u64(out, ",", r->ranges[e->first_range + i].size);
-        dr__text_say(out, "]");
-    }
-    dr__text_say(out, !e->by_ranges ? "]" : e->n_ranges ? "]]" : ",[]]");
+    if (e->by_ranges)
+        put_ranges(out, r->ranges + e->first_range, e);
+    dr__text_say(out, "]");
 }
 
 void dr__remote_request_put(dr__text *out, const dr__remote_request *r)

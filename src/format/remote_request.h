@@ -2,7 +2,7 @@
  *
  *   {"seed": 0, "epoch": 3, "ops": "00c3...", "outputs": "image,label",
  *    "graph": {"version": 1, "nodes": [...]},
- *    "samples": [[17, 0, 2, "lz4"], [4, 0, 0, null], [5, 0, 0, null, [[0, 600], [9000, 400]]]]}
+ *    "samples": [[17, 0, 2, "lz4"], [4, 0, 0, null], [5, 0, 0, null, [[0, 600], [9000, 400]], "0123456789abcdef"]]}
  *
  *   seed, epoch  what draws are keyed by.  Whole numbers, or texts of digits where they are above 2^63 - 1
  *   ops          16 hexadecimal digits: dr__op_set of the client; where the server has others, no op runs there
@@ -12,7 +12,8 @@
  *   outputs      the fields that the whole pipeline delivers: they decide what crosses a cut.  Optional: all
  *   graph        in canonical form.  Optional where no entry has a prefix
  *   samples      for each: its id, its occurrence in the epoch, how many nodes the server runs, and the codec of the
- *                result (null: none); ranges of the stored sample instead of ops, if there is a fifth value
+ *                result (null: none); ranges of the stored sample instead of ops, if there is a fifth value; with a
+ *                sixth one, 16 hexadecimal digits, only of the sample that has this stamp in the index
  *
  * The parser is strict: unknown keys, wrong types and values out of range are errors.  Bytes of a request are not
  * trusted; limits are the caller's.
@@ -31,6 +32,7 @@ typedef struct dr__remote_entry {
     uint8_t codec; /* number in `codecs`, or DR__REMOTE_NO_CODEC */
     bool by_ranges;
     uint32_t first_range, n_ranges;
+    uint64_t stamp; /* of ranges; 0: whatever is there */
 } dr__remote_entry;
 
 typedef struct dr__remote_request {

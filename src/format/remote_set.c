@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/alloc.h"
 #include "data/desc.h"
@@ -16,6 +17,8 @@ struct remote {
     dr__remote_client *client;
     dr__remote_index index;
     bool plain; /* plain requests read all fields */
+    int image;  /* the field that ranges are of, where the index has all others; -1: there is none */
+    atomic_bool no_ranges;
 };
 
 /* --- memory that grows while something is received --- */
@@ -139,9 +142,8 @@ static dr_status check_fields(const struct remote *r, const dr__record *record, 
                 : dr__fail(err, DR_ERR_FORMAT, "%s: the server sent other fields than the set has", r->head.name);
 }
 
-static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err)
+static dr_status read_whole(const struct remote *r, uint64_t id, dr__record *record, dr_error *err)
 {
-    const struct remote *r = (const struct remote *)set;
     if (r->plain)
         return read_plainly(r, id, record, err);
     dr__remote_answer answer;
@@ -153,6 +155,91 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
                         dr__remote_client_name(r->client));
     DR_TRY(status);
     return check_fields(r, record, err);
+}
+
+/* --- ranges --- */
+
+static uint64_t name_of(const struct remote *r, uint64_t id)
+{
+    return XXH3_64bits_withSeed(dr__names_get(&r->index.keys, id), dr__names_len(&r->index.keys, id),
+                                XXH3_64bits(r->head.name, strlen(r->head.name)));
+}
+
+bool dr__remote_set_names(const dr_dataset *set, uint64_t id, uint64_t *name, uint64_t *version)
+{
+    const struct remote *r = (const struct remote *)set;
+    if (r->image < 0 || atomic_load_explicit(&r->no_ranges, memory_order_relaxed) || !r->index.stamps[id])
+        return false;
+    *name = name_of(r, id);
+    *version = r->index.stamps[id];
+    return true;
+}
+
+void dr__remote_set_no_ranges(const dr_dataset *set)
+{
+    atomic_store(&((struct remote *)set)->no_ranges, true);
+}
+
+static void say(const struct remote *r, uint64_t id, const void *data, bool stood_in, dr__record *record)
+{
+    record->ranged = (dr__ranged){
+        .set = &r->head, .id = id, .data = data, .stood_in = stood_in, .remote = true, .gap = DR__REMOTE_GAP
+    };
+    record->ranged.known = dr__remote_set_names(&r->head, id, &record->ranged.name, &record->ranged.version);
+}
+
+void dr__remote_set_say(const dr_dataset *set, uint64_t id, dr__record *record)
+{
+    const struct remote *r = (const struct remote *)set;
+    if (r->image >= 0 && r->image < record->n_fields)
+        say(r, id, record->fields[r->image].data, false, record);
+}
+
+dr_status dr__remote_set_stand_in(const dr_dataset *set, uint64_t id, const uint8_t *head, size_t size,
+                                  dr__record *record, dr_error *err)
+{
+    const struct remote *r = (const struct remote *)set;
+    const struct bytes image = { .data = (uint8_t *)head, .size = size };
+    DR_TRY(dr__record_reset(record, own_bytes(r, id) + size, err));
+    for (int i = 0; i < set->n_fields; i++)
+        DR_TRY(add_field(r, id, i, &image, record, err));
+    say(r, id, record->fields[r->image].data, true, record);
+    return DR_OK;
+}
+
+static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err)
+{
+    const struct remote *r = (const struct remote *)set;
+    dr__ranger *ranger = record->ranger;
+    uint64_t name, version;
+    size_t size;
+    const bool may = ranger && dr__remote_set_names(set, id, &name, &version);
+    const uint8_t *head = may ? ranger->stand_in(ranger, name, &size) : NULL;
+    if (head)
+        return dr__remote_set_stand_in(set, id, head, size, record, err);
+    DR_TRY(read_whole(r, id, record, err));
+    if (may)
+        dr__remote_set_say(set, id, record);
+    return DR_OK;
+}
+
+static dr_status read_ranges(const dr_dataset *set, uint64_t id, uint64_t version, const dr__byte_ranges *ranges,
+                             uint8_t *to, dr_error *err)
+{
+    const struct remote *r = (const struct remote *)set;
+    dr__remote_answer answer;
+    dr__record record;
+    const dr__remote_wish wish = { .id = id, .ranges = ranges, .stamp = version };
+    if (version != r->index.stamps[id])
+        return dr__fail(err, DR_ERR_STATE, "%s: sample %llu was changed", set->name, (unsigned long long)id);
+    dr__record_init(&record);
+    dr_status status = dr__remote_client_sample(r->client, &wish, &record, &answer, err);
+    for (int i = 0; status == DR_OK && i < record.part.n; to += record.part.pieces[i++].size)
+        memcpy(to, record.part.pieces[i].data, record.part.pieces[i].size);
+    dr__record_free(&record);
+    if (answer.refused || (answer.told && status == DR_ERR_UNSUPPORTED))
+        dr__remote_set_no_ranges(set);
+    return status;
 }
 
 static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
@@ -187,6 +274,7 @@ static const dr_dataset_def remote_def = {
     .read = read_sample,
     .key = key,
     .stamp = stamp,
+    .read_ranges = read_ranges,
     .file = file,
     .close = close_remote,
 };
@@ -268,6 +356,21 @@ static dr_status fetch_index(struct remote *r, bool use_kept, dr_error *err)
 
 /* --- opening --- */
 
+/* The field of images, if it is the first one of bytes, which is the one that ranges are of, and the index has the
+ * values of all others. */
+static int find_image(const struct remote *r)
+{
+    int image = -1;
+    for (int i = 0; i < r->head.n_fields; i++) {
+        const dr__where_form form = r->index.values[i].form;
+        if (r->head.fields[i].desc.kind == DR_KIND_BYTES && image < 0)
+            image = i;
+        else if (form != DR__WHERE_NUMBER && form != DR__WHERE_KEY)
+            return -1;
+    }
+    return image >= 0 && !strcmp(r->head.fields[image].name, "image") ? image : -1;
+}
+
 static dr_status fill(struct remote *r, const char *path, const dr_read_options *options, dr_error *err)
 {
     dr_dataset *head = &r->head;
@@ -288,6 +391,7 @@ static dr_status fill(struct remote *r, const char *path, const dr_read_options 
     }
     if (x->n_classes)
         DR_TRY(dr__dataset_set_classes(head, (const char *const *)x->classes, x->n_classes, err));
+    r->image = find_image(r);
     dr__remote_client_expect(r->client, x->fingerprint);
     if (!options->use_index)
         return DR_OK;

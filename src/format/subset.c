@@ -226,8 +226,9 @@ static dr_status copy_indices(struct subset *s, const int64_t *indices, uint64_t
         return dr__fail(err, DR_ERR_NOMEM, "select: out of memory for %" PRIu64 " indices", n);
     for (uint64_t i = 0; i < n; i++) {
         if (indices[i] < 0 || (uint64_t)indices[i] >= s->set->n_places)
-            return dr__fail(err, DR_ERR_ARG, "select: index %" PRId64 " is not one of the %" PRIu64 " samples of %s",
-                            indices[i], s->set->n_places, s->set->name);
+            return dr__fail(err, DR_ERR_ARG,
+                            "select: indices must be below %" PRIu64 ", the samples of %s, got %" PRId64,
+                            s->set->n_places, s->set->name, indices[i]);
         s->indices[i] = (uint64_t)indices[i];
     }
     DR_TRY(has_repeats(s, n, &repeats, err));

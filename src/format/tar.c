@@ -400,6 +400,12 @@ static dr_status take_options(struct tar *t, const dr_read_options *options, dr_
     return t->options.credentials ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", t->head.name);
 }
 
+/* Web servers and stores that list nothing still have the manifest of a packed set. */
+static bool is_packed(const char *path)
+{
+    return (is_folder(path) || (dr__source_is_remote(path) && !is_tar_name(path))) && dr__packed_is(path);
+}
+
 /* A folder means the archives in it. */
 static dr_status find_shards(const char *path, dr__names *out, dr_error *err)
 {
@@ -428,7 +434,7 @@ static dr_status fill(struct tar *t, const char *path, const dr_read_options *op
 static dr_status open_tar(const char *path, const dr_read_options *options, dr_dataset **out, dr_error *err)
 {
     dr_dataset *set;
-    if (is_folder(path) && dr__packed_is(path))
+    if (is_packed(path))
         return dr__packed_open(path, options, out, err);
     DR_TRY(dr__dataset_new(sizeof(struct tar), &tar_def, "tar", path, &set, err));
     dr_status status = fill((struct tar *)set, path, options, err);
@@ -467,8 +473,10 @@ static bool holds_tars(const char *path)
 
 static int probe(const char *path)
 {
+    if (is_packed(path))
+        return 100;
     if (is_folder(path))
-        return dr__packed_is(path) ? 100 : holds_tars(path) ? 20 : 0;
+        return holds_tars(path) ? 20 : 0;
     return is_tar_name(path) && dr__source_def_of(path) ? 100 : 0;
 }
 

@@ -86,18 +86,17 @@ static dr_status find_node(const dr__program *p, const char *at, int *node, dr_e
     *node = -1;
     if (*at && !*end) {
         *node = number >= 0 && number < n ? (int)number : -1;
-        return *node >= 0 ? DR_OK
-                          : dr__fail(err, DR_ERR_ARG, "cache_at is \"%s\"; the pipeline has ops 0 to %d", at, n - 1);
+        return *node >= 0 ? DR_OK : dr__fail(err, DR_ERR_ARG, "cache_at must be an op, 0 to %d, got \"%s\"", n - 1, at);
     }
     for (int i = 0; i < n; i++) {
         if (strcmp(op_name(p, i), at) != 0)
             continue;
         if (*node >= 0)
             return dr__fail(err, DR_ERR_ARG,
-                            "cache_at is \"%s\"; there are several, say which one by its number: %d, %d", at, *node, i);
+                            "cache_at=\"%s\": there are several ops of that name; give a number: %d, %d", at, *node, i);
         *node = i;
     }
-    return *node >= 0 ? DR_OK : dr__fail(err, DR_ERR_ARG, "cache_at is \"%s\"; the pipeline has no such op", at);
+    return *node >= 0 ? DR_OK : dr__fail(err, DR_ERR_ARG, "cache_at=\"%s\": the pipeline has no such op", at);
 }
 
 /* A node and all that it depends on. */
@@ -140,18 +139,19 @@ static dr_status cut_at(const dr__program *p, const char *at, cut *out, dr_error
     }
     for (int i = 0; i <= node; i++)
         if (out->head[i] && !is_fixed(p, i))
-            return dr__fail(err, DR_ERR_ARG, "cache_at is \"%s\", which is not the same in every epoch: op %d (%s) %s",
-                            at, i, op_name(p, i),
+            return dr__fail(err, DR_ERR_ARG,
+                            "cache_at=\"%s\": its output is not the same in every epoch: op %d (%s) %s", at, i,
+                            op_name(p, i),
                             def_of(p, i)->flags & DR_OP_RANDOM    ? "is random"
                             : def_of(p, i)->flags & DR_OP_INEXACT ? "does not give the same bytes on every machine"
                                                                   : "works on whole batches");
     if ((decode = parted_decode(p, out)) >= 0)
         return dr__fail(err, DR_ERR_ARG,
-                        "cache_at is \"%s\": op %d (%s) with fast_decode depends on the op that reads it; take one "
-                        "behind that",
+                        "cache_at=\"%s\": op %d (%s) with fast_decode depends on the op that reads it; name a later "
+                        "op",
                         at, decode, op_name(p, decode));
     if (!keeps_order(p, out))
-        return dr__fail(err, DR_ERR_ARG, "cache_at is \"%s\": a random op before it writes to a field of its", at);
+        return dr__fail(err, DR_ERR_ARG, "cache_at=\"%s\": a random op before it writes to one of its fields", at);
     return DR_OK;
 }
 
@@ -320,8 +320,8 @@ dr_status dr__prefix_split(const dr__program *whole, const dr__field *fields, in
         c = choose_cut(whole);
     DR_TRY(split(whole, &c, fields, n_fields, options, out, err));
     if (at && !out->head)
-        return dr__fail(err, DR_ERR_ARG, "cache_at is \"%s\": %s", at,
-                        strstr(out->why, "no op before") ? "nothing that it makes is used behind it" : out->why);
+        return dr__fail(err, DR_ERR_ARG, "cache_at=\"%s\": %s", at,
+                        strstr(out->why, "no op before") ? "none of its results is used later" : out->why);
     return DR_OK;
 }
 
@@ -365,7 +365,8 @@ dr_status dr__prefix_offload(const dr__program *whole, const dr__field *fields, 
 {
     *out = (dr__prefix){ 0 };
     if (n_nodes < 0 || n_nodes > whole->graph->n_nodes)
-        return dr__fail(err, DR_ERR_ARG, "offload: prefix %d; the pipeline has %d ops", n_nodes, whole->graph->n_nodes);
+        return dr__fail(err, DR_ERR_ARG, "offload: the prefix must be 0 to %d ops, got %d", whole->graph->n_nodes,
+                        n_nodes);
     for (int i = 0; i < n_nodes; i++)
         if (why_not_elsewhere(def_of(whole, i)))
             return dr__fail(err, DR_ERR_UNSUPPORTED, "offload: op %d (%s) %s", i, op_name(whole, i),
@@ -380,7 +381,7 @@ dr_status dr__prefix_offload(const dr__program *whole, const dr__field *fields, 
     return out->head || !n_nodes
                ? DR_OK
                : dr__fail(err, DR_ERR_UNSUPPORTED, "offload: prefix %d: %s", n_nodes,
-                          strstr(out->why, "no op before") ? "nothing that it makes is used behind it" : out->why);
+                          strstr(out->why, "no op before") ? "none of its results is used later" : out->why);
 }
 
 int dr__prefix_offload_most(const dr__program *whole)

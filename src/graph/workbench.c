@@ -239,6 +239,14 @@ static double cost_of(const dr__program *p, const dr__workbench *b, int s)
     return dr__op_cost(op, par, in, &out->desc);
 }
 
+static double cost_of_steps(const dr__program *p, const dr__workbench *b)
+{
+    double cost = 0;
+    for (int s = 0; s < p->n_steps; s++)
+        cost += cost_of(p, b, s);
+    return cost;
+}
+
 static dr_rect join(dr_rect a, dr_rect b)
 {
     int64_t x = DR_MIN(a.x, b.x), y = DR_MIN(a.y, b.y);
@@ -449,6 +457,7 @@ bool dr__sample_ranges(const dr__program *p, dr__workbench *b, const dr__rng_nam
     const dr__node *node = &p->graph->nodes[step->node];
     if (plan_steps(p, b, name, NULL) != DR_OK)
         return false;
+    b->cost = cost_of_steps(p, b);
     dr_task task = task_for(p, b, node, NULL);
     task.part = part_for(b, step);
     return node->op.def->ranges(&task, b->pars + step->par_at, &b->values[step->in], &b->values[step->out].window, gap,
@@ -458,9 +467,7 @@ bool dr__sample_ranges(const dr__program *p, dr__workbench *b, const dr__rng_nam
 dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_name *name, dr_error *err)
 {
     DR_TRY(plan_steps(p, b, name, err));
-    b->cost = 0;
-    for (int s = 0; s < p->n_steps; s++)
-        b->cost += cost_of(p, b, s);
+    b->cost = cost_of_steps(p, b);
     choose_streams(p, b);
     return reserve_arena(p, b, err);
 }

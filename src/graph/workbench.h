@@ -60,7 +60,8 @@ dr_status dr__sample_read(dr__workbench *bench, const dr_dataset *set, uint64_t 
 int dr__program_ranged_step(const dr__program *program, const char *field);
 
 /* Which bytes of that field step `s` needs for this sample, whose record has a head in its place (dr__record_part).
- * False: all, or the sample cannot be planned.  Needs no memory for results, and leaves planning to do. */
+ * False: all, or the sample cannot be planned.  Needs no memory for results, and leaves planning to do; bench->cost is
+ * set. */
 bool dr__sample_ranges(const dr__program *program, dr__workbench *bench, const dr__rng_name *name, int s, uint64_t gap,
                        dr__byte_ranges *ranges);
 

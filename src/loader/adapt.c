@@ -36,7 +36,7 @@ dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
     const dr_loader_options *o = &l->exec.o;
     dr__policy_choice policy;
     DR_TRY(dr__policy_choose(o->policy, &policy, err));
-    DR_TRY(dr_weights_parse(o->weights ? o->weights : "step", &a->weights, err));
+    DR_TRY(dr_weights_schedule_parse(o->weights, &a->weights, err));
     DR_TRY(dr__cpu_limit_check(o->cpu_limit, err));
     if (o->resource_monitor && !dr_monitor_interval(o->resource_monitor))
         return dr__fail(err, DR_ERR_FORKED, "the monitor belongs to the parent process; open a new one after the fork");
@@ -99,6 +99,7 @@ static dr_plant plant_of(dr_loader *l)
         .get = plant_get,
         .set = plant_set,
         .spreads = plant_spreads,
+        .works_ahead = !l->exec.o.pushed_order,
     };
     for (int i = 0; i < DR_N_KNOBS; i++) {
         plant.least[i] = dr__knob_row_of(i)->least;
@@ -112,15 +113,12 @@ static dr_plant plant_of(dr_loader *l)
 
 /* --- pauses --- */
 
-/* Whether the consumer pauses: its step is far longer than usual, not only long. */
-static bool consumer_pauses(dr__exec *e)
+/* Whether the consumer seems to pause: its step is far longer than usual, not only long. */
+static bool seems_to_pause(dr__exec *e, uint64_t idle_ns)
 {
     double flow[DR_N_FLOWS] = { 0 };
-    const uint64_t idle_ns = dr__exec_idle_ns(e);
     if (idle_ns < PAUSE_MS * 1000000ull)
         return false;
-    if (idle_ns == UINT64_MAX)
-        return true;
     dr__exec_flow(e, flow);
     const double idle = (double)idle_ns * 1e-9, steps = flow[DR_FLOW_BATCHES] - 1;
     return steps < 1 || idle > PAUSE_STEPS * (flow[DR_FLOW_STEP] - idle) / steps;
@@ -130,8 +128,43 @@ static bool consumer_pauses(dr__exec *e)
 static void report_to_monitor(void *user, dr__pipeline_facts *out)
 {
     dr_loader *l = user;
-    dr_controller_hold(l->adapt.controller, consumer_pauses(&l->exec));
+    const uint64_t idle_ns = dr__exec_idle_ns(&l->exec);
+    const bool away = idle_ns == UINT64_MAX;
+    dr_controller_hold(l->adapt.controller, away);
+    dr_controller_pause(l->adapt.controller,
+                        !away && (atomic_load(&l->adapt.pauses) > 0 || seems_to_pause(&l->exec, idle_ns)));
     dr__facts_fill(&l->adapt.facts, out);
+}
+
+dr_status dr_loader_set_weights(dr_loader *l, const char *weights, dr_error *err)
+{
+    dr_weights_schedule schedule;
+    DR_TRY(dr__loader_check(l, err));
+    DR_TRY(dr_weights_schedule_parse(weights, &schedule, err));
+    pthread_mutex_lock(&l->lock);
+    l->adapt.weights = schedule;
+    if (l->adapt.controller)
+        dr_controller_set_schedule(l->adapt.controller, &schedule);
+    pthread_mutex_unlock(&l->lock);
+    return DR_OK;
+}
+
+dr_status dr_loader_pause(dr_loader *l, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    atomic_fetch_add(&l->adapt.pauses, 1);
+    return DR_OK;
+}
+
+dr_status dr_loader_resume(dr_loader *l, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    int pauses = atomic_load(&l->adapt.pauses);
+    do
+        if (pauses == 0)
+            return dr__fail(err, DR_ERR_STATE, "dr_loader_resume: the loader is not paused");
+    while (!atomic_compare_exchange_weak(&l->adapt.pauses, &pauses, pauses - 1));
+    return DR_OK;
 }
 
 /* --- running --- */
@@ -153,7 +186,8 @@ static dr_status open_controller(dr_loader *l, dr_error *err)
     pthread_mutex_unlock(&a->knobs_lock);
     o.cpu_limit = a->cpu_limit;
     o.memory_limit = a->memory_limit;
-    o.weights = a->weights;
+    o.memory_granted = l->exec.o.memory_limit > 0;
+    o.schedule = &a->weights;
     o.period_ms = a->period_ms;
     o.trace = l->exec.trace;
     o.live = a->live;

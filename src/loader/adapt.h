@@ -8,6 +8,8 @@
 #ifndef DR_LOADER_ADAPT_H
 #define DR_LOADER_ADAPT_H
 
+#include <stdatomic.h>
+
 #include <drapps/sched.h>
 
 #include "base/limits.h"
@@ -17,18 +19,19 @@ typedef struct dr__adapt {
     /* fixed when the loader is opened */
     const char *policy;              /* name of the policy; static */
     char policy_text[DR_MAX_POLICY]; /* with its parameters */
-    dr_weights weights;
-    dr_monitor *user_monitor; /* a reference; NULL: the monitor that the loaders of the process share */
-    double cpu_limit;         /* 0: the controller finds it out */
+    dr_monitor *user_monitor;        /* a reference; NULL: the monitor that the loaders of the process share */
+    double cpu_limit;                /* 0: the controller finds it out */
     uint64_t memory_limit;
     double most_workers;
     double least_prefetch; /* 0: any */
+    atomic_int pauses;     /* of which the consumer has told, one in another */
     int period_ms;         /* between decisions; 0: the controller's default */
 
     pthread_mutex_t knobs_lock; /* held while a knob is set; after the loader's lock, before the pool's */
     uint32_t pinned;            /* bit (1 << dr_knob): set by the user */
 
     /* the loader's lock */
+    dr_weights_schedule weights;
     uint64_t first_epoch_ns; /* when the first epoch began; 0: not yet */
     bool start_tried;
     char why[160]; /* why there is no controller; "" */

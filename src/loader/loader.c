@@ -279,6 +279,7 @@ void dr_loader_close(dr_loader **loader)
     dr__pool_remove(e);
     dr__loader_trace_ops(l);
     dr__ranges_trace(e);
+    dr__offload_trace(e);
     dr_trace_close(&e->trace);
     dr__workbench_free(&e->caller.bench);
     dr__offload_close(e);

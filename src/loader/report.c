@@ -316,7 +316,7 @@ dr_status dr_loader_running(dr_loader *l, char **text, dr_error *err)
     return dump_json(rows, text, err);
 }
 
-dr_status dr_loader_untold(dr_loader *l, char **text, dr_error *err)
+dr_status dr_loader_unreported_bad(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     dr__pool_lock();

@@ -21,7 +21,7 @@ struct dr_shmpool_controller {
     int token;
     unsigned
         generation; /* fork generation of the process that opened it: a child has neither its threads nor its locks */
-    bool held;      /* plant.lock: held by the main process */
+    bool held, paused; /* plant.lock: by the main process */
     dr_decision last[MAX_KEPT];
     size_t n_last;
 };
@@ -55,24 +55,28 @@ static void report_to_monitor(void *user, dr__pipeline_facts *out)
     dr_shmpool_controller *p = user;
     dr__shmpool_plant_facts(&p->plant, out);
     pthread_mutex_lock(&p->plant.lock);
-    const bool held = p->held;
+    const bool held = p->held, paused = p->paused;
     pthread_mutex_unlock(&p->plant.lock);
-    dr_controller_hold(p->controller, held || dr__shmpool_plant_consumer_pauses(&p->plant));
+    dr_controller_hold(p->controller, held);
+    dr_controller_pause(p->controller, paused || dr__shmpool_plant_consumer_pauses(&p->plant));
 }
 
 static dr_status start(dr_shmpool_controller *p, const dr_shmpool_adapt_options *o, dr_error *err)
 {
     dr_controller_options po;
+    dr_weights_schedule weights;
     dr__policy_choice policy;
     dr_controller_defaults(&po);
     DR_TRY(dr__policy_choose(o->policy, &policy, err));
-    DR_TRY(dr_weights_parse(o->weights ? o->weights : "step", &po.weights, err));
+    DR_TRY(dr_weights_schedule_parse(o->weights, &weights, err));
+    po.schedule = &weights;
     po.policy = o->policy;
     po.pinned = p->plant.pinned;
     po.period_ms = o->period_ms;
     po.decided = o->decided;
     po.cpu_limit = o->cpu_limit;
     po.memory_limit = (uint64_t)p->plant.memory_limit;
+    po.memory_granted = o->memory_limit > 0;
     po.trace = o->trace;
     po.live = p->live = o->name ? dr_live_open(o->name, policy.def->name) : NULL;
     if (o->monitor)
@@ -192,6 +196,28 @@ void dr_shmpool_controller_hold(dr_shmpool_controller *p, bool held)
         return;
     pthread_mutex_lock(&p->plant.lock);
     p->held = held;
+    pthread_mutex_unlock(&p->plant.lock);
+}
+
+dr_status dr_shmpool_controller_set_weights(dr_shmpool_controller *p, const char *weights, dr_error *err)
+{
+    dr_weights_schedule schedule;
+    if (!is_ours(p))
+        return dr__fail(err, DR_ERR_FORKED, "these workers belong to the parent process");
+    DR_TRY(dr_weights_schedule_parse(weights, &schedule, err));
+    pthread_mutex_lock(&p->plant.lock);
+    if (p->controller)
+        dr_controller_set_schedule(p->controller, &schedule);
+    pthread_mutex_unlock(&p->plant.lock);
+    return DR_OK;
+}
+
+void dr_shmpool_controller_pause(dr_shmpool_controller *p, bool paused)
+{
+    if (!is_ours(p))
+        return;
+    pthread_mutex_lock(&p->plant.lock);
+    p->paused = paused;
     pthread_mutex_unlock(&p->plant.lock);
 }
 

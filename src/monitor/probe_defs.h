@@ -10,4 +10,5 @@ DR_PROBE(rtt)
 DR_PROBE(gpu)
 DR_PROBE(device) /* after gpu, which overrides it */
 DR_PROBE(energy) /* after cpu: its model needs the use of the CPUs */
+DR_PROBE(threads)
 DR_PROBE(pipeline)

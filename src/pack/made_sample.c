@@ -112,7 +112,8 @@ static dr_status put_compressed(struct making *k, int field, const char *ext, co
     if (good && smaller)
         k->made->parts[k->made->n_parts - 1].raw = (uint32_t)size;
     if (size > UINT32_MAX)
-        return dr__fail(err, DR_ERR_LIMIT, "its field \"%s\" has %zu bytes; 4 GB are allowed", f->field.name, size);
+        return dr__fail(err, DR_ERR_LIMIT, "its field \"%s\" must have less than 4 GiB, has %zu bytes", f->field.name,
+                        size);
     return good ? DR_OK : no_memory(err);
 }
 

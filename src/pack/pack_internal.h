@@ -59,14 +59,14 @@ dr_status dr__pack_plan(dr_pack *pack, const dr_pack_options *options, dr_error 
 /* Canonical JSON of what a packing does, owned by the caller (dr__free); NULL: out of memory (plan_text.c). */
 char *dr__plan_text(const dr_pack *pack);
 
-/* Is `then`, the plan that a folder keeps, the packing's own?  One that went without bad samples is also that of a
- * packing that keeps them.  DR_ERR_STATE: no; the message has `what`, each argument that differs with both values, and
- * `advice`. */
+/* Checks that `then`, the plan in the folder, is that of this packing.  The plan of a packing that stopped at bad
+ * samples also fits one that keeps them.  DR_ERR_STATE: it is another; the message has `what`, each argument that
+ * differs with both values, and `advice`. */
 dr_status dr__plan_check(const dr_pack *pack, const char *then, const char *what, const char *advice, dr_error *err);
 
-/* Would the ops store images of the size that they were decoded in, which take more than their files?  Then each epoch
- * reads several times the bytes, and whoever crops decodes little of a file anyway: the files are the better thing to
- * store.  Judged by a few samples, always the same ones (pack_worth.c). */
+/* Whether the ops would store decoded images of unchanged size that take more bytes than their files.  Each epoch would
+ * then read several times the bytes, while a crop decodes little of a file anyway, so the files are stored instead.
+ * Estimated from a few samples, always the same ones (pack_worth.c). */
 dr_status dr__ops_only_grow(dr_pack *pack, bool *out, dr_error *err);
 
 /* Gives fields their codecs, by dr_pack_options.codec (pack_codecs.c). */

@@ -194,7 +194,7 @@ static dr_status take_ops(dr_pack *p, dr_graph *graph, int n_nodes, dr_error *er
     if (!graph || !n_nodes || !graph->n_nodes)
         return DR_OK;
     if (n_nodes > graph->n_nodes)
-        return dr__fail(err, DR_ERR_ARG, "n_nodes: %d of %d nodes", n_nodes, graph->n_nodes);
+        return dr__fail(err, DR_ERR_ARG, "n_nodes must be -1 to %d, got %d", graph->n_nodes, n_nodes);
     DR_TRY(cut(p, graph, n_nodes, err));
     if (n_nodes < 0) {
         DR_TRY(drop_ops(p, err));
@@ -310,27 +310,48 @@ static dr_status remove_journal(const dr_pack *p, dr_error *err)
 
 /* --- adding --- */
 
-static bool same_fields(const dr__manifest *a, const dr__manifest *b)
+/* Fails where the fields of what is added are not those of the set, or are stored in another way. */
+static dr_status check_fields(const dr_pack *p, const dr__manifest *old, dr_error *err)
 {
-    if (a->n_fields != b->n_fields || a->n_classes != b->n_classes)
-        return false;
-    for (int i = 0; i < a->n_fields; i++) {
-        const dr__set_field *x = &a->fields[i], *y = &b->fields[i];
-        if (strcmp(x->field.name, y->field.name) || x->stored != y->stored ||
-            !dr__desc_equal(&x->field.desc, &y->field.desc) || strcmp(x->codec, y->codec))
-            return false;
+    const dr__manifest *new = &p->m;
+    if (new->n_fields != old->n_fields)
+        return dr__fail(err, DR_ERR_ARG, "%s: has %d fields, %s has %d and cannot be added", p->folder, old->n_fields,
+                        p->set->name, new->n_fields);
+    for (int i = 0; i < new->n_fields; i++) {
+        const dr__set_field *x = &new->fields[i], *y = &old->fields[i];
+        if (strcmp(x->field.name, y->field.name))
+            return dr__fail(err, DR_ERR_ARG, "%s: its field %d is '%s', that of %s is '%s', which cannot be added",
+                            p->folder, i, y->field.name, p->set->name, x->field.name);
+        if (strcmp(x->codec, y->codec))
+            return dr__fail(err, DR_ERR_ARG, "%s: its field '%s' is stored by codec '%s', '%s' cannot be added",
+                            p->folder, y->field.name, *y->codec ? y->codec : "none", *x->codec ? x->codec : "none");
+        if (x->stored != y->stored || !dr__desc_equal(&x->field.desc, &y->field.desc))
+            return dr__fail(err, DR_ERR_ARG,
+                            "%s: its field '%s' has another type, shape or form than that of %s, "
+                            "which cannot be added",
+                            p->folder, y->field.name, p->set->name);
     }
-    for (size_t i = 0; i < a->n_classes; i++)
-        if (strcmp(a->classes[i], b->classes[i]))
-            return false;
-    return true;
+    return DR_OK;
+}
+
+/* Fails where the classes of what is added are not those of the set: labels would mean something else. */
+static dr_status check_classes(const dr_pack *p, const dr__manifest *old, dr_error *err)
+{
+    const dr__manifest *new = &p->m;
+    if (new->n_classes != old->n_classes)
+        return dr__fail(err, DR_ERR_ARG, "%s: has %zu classes, %s has %zu and cannot be added", p->folder,
+                        old->n_classes, p->set->name, new->n_classes);
+    for (size_t i = 0; i < new->n_classes; i++)
+        if (strcmp(new->classes[i], old->classes[i]))
+            return dr__fail(err, DR_ERR_ARG, "%s: its class %zu is '%s', that of %s is '%s', which cannot be added",
+                            p->folder, i, old->classes[i], p->set->name, new->classes[i]);
+    return DR_OK;
 }
 
 static dr_status check_added(const dr_pack *p, const dr__manifest *old, dr_error *err)
 {
-    if (!same_fields(&p->m, old))
-        return dr__fail(err, DR_ERR_ARG, "%s: its fields, codecs or classes are not those of %s, which cannot be added",
-                        p->folder, p->set->name);
+    DR_TRY(check_fields(p, old, err));
+    DR_TRY(check_classes(p, old, err));
     if (!p->m.prefix == !old->prefix && (!p->m.prefix || !strcmp(p->m.prefix, old->prefix)))
         return DR_OK;
     return dr__fail(err, DR_ERR_ARG, "%s: was packed with other ops: %s", p->folder,
@@ -528,8 +549,8 @@ static dr_status check_room(dr_pack *p, dr_error *err)
     const uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (p->estimated <= free_bytes)
         return DR_OK;
-    return dr__fail(err, DR_ERR_LIMIT, "%s: the shards will take about %.1f GB, the disk has %.1f GB left", p->folder,
-                    (double)p->estimated / 1e9, (double)free_bytes / 1e9);
+    return dr__fail(err, DR_ERR_LIMIT, "%s: the shards will take about %.1f MB, the disk has %.1f MB left", p->folder,
+                    (double)p->estimated / 1e6, (double)free_bytes / 1e6);
 }
 
 /* --- saving --- */

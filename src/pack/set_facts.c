@@ -19,8 +19,9 @@ dr_status dr_dataset_manifest(const dr_dataset *set, char **text, dr_error *err)
 dr_status dr_dataset_file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err)
 {
     if (id >= set->n_samples || field < 0 || field >= set->n_fields)
-        return dr__fail(err, DR_ERR_ARG, "%s: sample %" PRIu64 " of %" PRIu64 ", field %d of %d", set->name, id,
-                        set->n_samples, field, set->n_fields);
+        return dr__fail(err, DR_ERR_ARG,
+                        "%s: sample must be below %" PRIu64 ", got %" PRIu64 "; field must be 0 to %d, got %d",
+                        set->name, set->n_samples, id, set->n_fields - 1, field);
     return dr__dataset_file(set, id, field, text, size, err);
 }
 

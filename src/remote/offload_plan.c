@@ -6,7 +6,8 @@
  * sophon+ differs from sophon in this.  A sample may stop at every cut on the lower convex hull of its points, so
  * that a cheap op that saves most of the bytes goes before a dear one that saves a little more.  CPU seconds that the
  * client is relieved of may count beside the bytes.  And what turns out not to shorten the epoch is taken back.  It is
- * never worse than another policy, because their plans are among its candidates.
+ * never worse than another policy, because their plans are among its candidates.  Samples as they are stored are sent
+ * in segments where these are known: no plan is the worse for that, so that all of the above starts from there.
  */
 #include "remote/offload_plan.h"
 
@@ -365,8 +366,9 @@ static void keep_if_better(const dr__offload_work *w, const dr__offload_rates *r
     *best_s = t.epoch_s;
 }
 
-/* Takes back what does not make the epoch longer when it is missing, least gain first.  What was kept once would be
- * kept again, as the link and the client have only got more to do. */
+/* Takes back what does not make the epoch longer when it is missing, least gain first.  What was kept once would mostly
+ * be kept again, as the link and the client have only got more to do; but for the link they have less to do where what
+ * was taken back were more bytes than the sample has, so that the others are looked at once more. */
 static bool take_back(const dr__offload_work *w, const dr__offload_rates *r, uint8_t *cuts)
 {
     dr__offload_point p[DR__OFFLOAD_CUTS];
@@ -384,13 +386,19 @@ static bool take_back(const dr__offload_work *w, const dr__offload_rates *r, uin
     const double most = times_of(r, &at).epoch_s;
     if (done && s.n)
         qsort(s.at, s.n, sizeof *s.at, by_gain);
-    for (uint64_t i = s.n; done && i-- > 0;) {
-        w->points(w->user, s.at[i].sample, p);
-        const sums then = moved(at, &p[s.at[i].to], &p[0]);
-        if (times_of(r, &then).epoch_s > most)
-            continue;
-        cuts[s.at[i].sample] = 0;
-        at = then;
+    for (bool again = done; again;) {
+        again = false;
+        for (uint64_t i = s.n; i-- > 0;) {
+            if (!cuts[s.at[i].sample])
+                continue;
+            w->points(w->user, s.at[i].sample, p);
+            const sums then = moved(at, &p[s.at[i].to], &p[0]);
+            if (times_of(r, &then).epoch_s > most)
+                continue;
+            cuts[s.at[i].sample] = 0;
+            again = again || p[s.at[i].to].bytes > p[0].bytes;
+            at = then;
+        }
     }
     dr__free(s.at);
     return done;
@@ -428,8 +436,33 @@ static void polish(const dr__offload_work *w, const dr__offload_rates *r, uint8_
     }
 }
 
-static dr_status plan_sophon_plus(const dr__offload_work *w, const dr__offload_rates *r, dr__offload_plan *out,
-                                  dr_error *err);
+/* Points with segments in place of whole samples. */
+static void points_in_segments(const void *user, uint64_t sample, dr__offload_point *p)
+{
+    const dr__offload_work *w = user;
+    w->points(w->user, sample, p);
+    if (p[0].segments > 0 && p[0].segments < p[0].bytes)
+        p[0].bytes = p[0].segments;
+}
+
+/* The same samples, whole. */
+static const dr__offload_work *work_in_whole(const dr__offload_work *w)
+{
+    return w->points == points_in_segments ? w->user : w;
+}
+
+/* What the other policies make of these samples, whole or in segments; weighed as sophon+ sends them. */
+static dr_status try_others(const dr__offload_work *seen, const dr__offload_work *w, const dr__offload_rates *r,
+                            dr__offload_plan *out, dr__offload_plan *other, double *best_s, dr_error *err)
+{
+    for (int i = 0; i < dr__n_offload_policies; i++) {
+        if (dr__offload_policies[i].plus)
+            continue;
+        DR_TRY(dr__offload_policies[i].plan(seen, r, other, err));
+        keep_if_better(w, r, other->cuts, out->cuts, best_s);
+    }
+    return DR_OK;
+}
 
 /* The best of the other policies, and of the steps along the hulls. */
 static dr_status find_best(const dr__offload_work *w, const dr__offload_rates *r, dr__offload_plan *out,
@@ -439,12 +472,10 @@ static dr_status find_best(const dr__offload_work *w, const dr__offload_rates *r
     for (size_t i = 0; i < DR_COUNT(weights); i++)
         if (!follow_hulls(w, r, weights[i], out->cuts, best_s))
             return dr__fail(err, DR_ERR_NOMEM, "offload: out of memory");
-    for (int i = 0; i < dr__n_offload_policies; i++) {
-        if (dr__offload_policies[i].plan == plan_sophon_plus)
-            continue;
-        DR_TRY(dr__offload_policies[i].plan(w, r, other, err));
-        keep_if_better(w, r, other->cuts, out->cuts, best_s);
-    }
+    const dr__offload_work *whole = work_in_whole(w);
+    DR_TRY(try_others(w, w, r, out, other, best_s, err));
+    if (whole != w)
+        DR_TRY(try_others(whole, w, r, out, other, best_s, err));
     polish(w, r, out->cuts, best_s);
     return take_back(w, r, out->cuts) ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "offload: out of memory");
 }
@@ -472,16 +503,17 @@ static dr_status plan_sophon_plus(const dr__offload_work *w, const dr__offload_r
 /* --- the table --- */
 
 const dr__offload_policy dr__offload_policies[] = {
-    { "no-off", "every sample as it is stored", plan_no_off },
-    { "all-off", "all ops of all samples that a server may run", plan_all_off },
-    { "resize-off", "of all samples the ops up to the one that makes images of one size", plan_resize_off },
-    { "fastflow", "all ops of a share of the samples, if all ops of all samples shorten the epoch", plan_fastflow },
+    { "no-off", "every sample as it is stored", false, plan_no_off },
+    { "all-off", "all ops of all samples that a server may run", false, plan_all_off },
+    { "resize-off", "of all samples the ops up to the one that makes images of one size", false, plan_resize_off },
+    { "fastflow", "all ops of a share of the samples, if all ops of all samples shorten the epoch", false,
+      plan_fastflow },
     { "sophon", "samples that shrink, by bytes saved per CPU second, until the network is not the slowest any more",
-      plan_sophon },
+      false, plan_sophon },
     { "sophon+",
-      "as sophon; each sample at the cut that pays, the client's CPU counted, nothing that does not shorten "
-      "the epoch",
-      plan_sophon_plus },
+      "as sophon; segments of samples as they are stored, each sample at the cut that pays, the client's CPU counted, "
+      "nothing that does not shorten the epoch",
+      true, plan_sophon_plus },
 };
 const int dr__n_offload_policies = DR_COUNT(dr__offload_policies);
 
@@ -495,7 +527,7 @@ const dr__offload_policy *dr__offload_policy_find(const char *name)
 
 /* --- making a plan --- */
 
-static void describe(const dr__offload_work *w, const dr__offload_rates *r, dr__offload_plan *out)
+static void describe(const dr__offload_work *w, const dr__offload_rates *r, bool segments, dr__offload_plan *out)
 {
     dr__offload_point p[DR__OFFLOAD_CUTS];
     sums none = { 0 }, planned = { 0 };
@@ -504,6 +536,10 @@ static void describe(const dr__offload_work *w, const dr__offload_rates *r, dr__
         w->points(w->user, i, p);
         const int k = out->cuts[i];
         none = moved(none, &(dr__offload_point){ 0 }, &p[0]);
+        if (segments && p[0].segments > 0 && p[0].segments < p[0].bytes) {
+            p[0].bytes = p[0].segments;
+            out->n_segments += k == 0;
+        }
         planned = moved(planned, &(dr__offload_point){ 0 }, &p[k]);
         out->per_cut[k]++;
         out->n_offloaded += k > 0;
@@ -515,17 +551,31 @@ static void describe(const dr__offload_work *w, const dr__offload_rates *r, dr__
     out->after = times_of(r, &planned);
 }
 
+static bool has_segments(const dr__offload_work *w)
+{
+    dr__offload_point p[DR__OFFLOAD_CUTS];
+    for (uint64_t i = 0; i < w->n; i++) {
+        w->points(w->user, i, p);
+        if (p[0].segments > 0 && p[0].segments < p[0].bytes)
+            return true;
+    }
+    return false;
+}
+
 dr_status dr__offload_plan_make(const dr__offload_policy *policy, const dr__offload_work *w, const dr__offload_rates *r,
                                 dr__offload_plan *out, dr_error *err)
 {
     *out = (dr__offload_plan){ .n = w->n, .cuts = dr__alloc_zero(w->n ? w->n : 1, 1) };
     if (!out->cuts)
         return dr__fail(err, DR_ERR_NOMEM, "offload: out of memory for %llu samples", (unsigned long long)w->n);
+    const dr__offload_work in_segments = {
+        .n = w->n, .n_cuts = w->n_cuts, .resize_cut = w->resize_cut, .points = points_in_segments, .user = w
+    };
     if (r->server_cpus > 0)
-        DR_TRY(policy->plan(w, r, out, err));
+        DR_TRY(policy->plan(policy->plus && has_segments(w) ? &in_segments : w, r, out, err));
     else
         snprintf(out->why, sizeof out->why, "the server has no CPU to give");
-    describe(w, r, out);
+    describe(w, r, policy->plus, out);
     return DR_OK;
 }
 

@@ -1,7 +1,9 @@
 /* offload_plan.h: which ops of which samples a server next to the storage runs.
  *
  * A pure function of sizes, times and rates.  A sample may be cut at n_cuts places: the server runs the ops before the
- * cut and sends what they make, the client runs the rest.  Cut 0 sends the sample as it is stored.  An epoch takes as
+ * cut and sends what they make, the client runs the rest.  Cut 0 sends the sample as it is stored, or, where these are
+ * known, the segments of it that the client needs: they cost the server nothing, so that a policy that uses them takes
+ * them before it spends CPU time, and weighs every cut against them.  An epoch takes as
  * long as the slowest of four things that overlap:
  *
  *     net      bytes sent / link
@@ -15,6 +17,7 @@
 #ifndef DR_REMOTE_OFFLOAD_PLAN_H
 #define DR_REMOTE_OFFLOAD_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -26,6 +29,7 @@ typedef struct dr__offload_point {
     float bytes;    /* sent; INFINITY: it cannot be cut here, which cut 0 always can */
     float client_s; /* CPU seconds that are left to the client */
     float server_s; /* CPU seconds of the server */
+    float segments; /* of cut 0: bytes of the segments that the client needs; 0: not known, or all */
 } dr__offload_point;
 
 typedef struct dr__offload_work {
@@ -53,13 +57,15 @@ typedef struct dr__offload_plan {
     uint64_t n;
     uint8_t *cuts; /* of each sample; owned */
     uint64_t n_offloaded, per_cut[DR__OFFLOAD_CUTS];
-    dr__offload_times before, after; /* with all samples as they are stored; as planned */
+    uint64_t n_segments;             /* at cut 0, not whole */
+    dr__offload_times before, after; /* with all samples whole, as they are stored; as planned */
     double theta;  /* the least number of bytes that a CPU second of the server saves; 0: none is spent */
     char why[160]; /* the reason, for people */
 } dr__offload_plan;
 
 typedef struct dr__offload_policy {
     const char *name, *doc;
+    bool plus; /* beyond the papers: cut 0 sends segments where they are known and smaller; cuts may be compressed */
     dr_status (*plan)(const dr__offload_work *work, const dr__offload_rates *rates, dr__offload_plan *out,
                       dr_error *err);
 } dr__offload_policy;

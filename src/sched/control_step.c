@@ -2,10 +2,12 @@
 #include "sched/control_step.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "sched/prefetch_cover.h"
 #include "sched/reward.h"
 #include "sched/tables.h"
 
@@ -81,6 +83,8 @@ static bool is_sudden(const dr__control *c, const dr__observation *o)
 static bool is_due(dr__control *c, const double knob[DR_N_KNOBS], dr__observation *o)
 {
     double seconds = dr__window_seconds(&c->window);
+    if (c->pause.silent) /* whether that is a pause is not known yet */
+        return false;
     bool flows = dr__window_went(&c->window, DR_FLOW_BATCHES) >= 1 || c->window.last.flow[DR_FLOW_CONSUMERS] > 0;
     bool first = c->n_decisions == 0 && seconds >= EARLY && dr__window_went(&c->window, DR_FLOW_BATCHES) >= 2;
     if (first || (c->window.n_ticks > 0 && flows && seconds * 1e9 + 1e6 >= (double)c->period_ns)) {
@@ -94,11 +98,14 @@ static bool is_due(dr__control *c, const double knob[DR_N_KNOBS], dr__observatio
     o->sudden = is_sudden(c, o);
     if (!o->sudden || !c->alarm_ns)
         c->alarm_ns = o->sudden ? o->time_ns : 0;
-    return o->sudden && (double)(o->time_ns - c->alarm_ns) * 1e-9 >= ALARM;
+    bool reweighed = memcmp(&c->last_weights, &c->use.weights, sizeof c->last_weights) != 0;
+    return reweighed || (o->sudden && (double)(o->time_ns - c->alarm_ns) * 1e-9 >= ALARM);
 }
 
 static void take_tick(dr__control *c, const dr__tick *tick)
 {
+    if (dr__pause_note(&c->pause, tick))
+        dr__control_pause(c);
     if (c->begun)
         dr__window_add(&c->window, tick);
     else
@@ -134,6 +141,28 @@ static void fill_decision(dr__control *c, const dr__observation *o, const dr__pr
     d->reward = o->reward;
 }
 
+/* What is left of a pause's surplus is added to the window, whatever the policy and the guard say of the window. */
+static void add_surplus(dr__control *c, const dr__tick *tick, dr_decision *d)
+{
+    const uint32_t bit = 1u << DR_KNOB_PREFETCH;
+    double before = floor(c->pause.surplus), left = dr__pause_left(&c->pause, tick);
+    if (before <= 0)
+        return;
+    d->before[DR_KNOB_PREFETCH] += before;
+    d->after[DR_KNOB_PREFETCH] = c->pause.set_to =
+        DR_MIN(d->after[DR_KNOB_PREFETCH] + left, c->use.most[DR_KNOB_PREFETCH]);
+    c->pause.surplus = DR_MIN(c->pause.surplus, c->pause.set_to);
+    d->changed = d->after[DR_KNOB_PREFETCH] != d->before[DR_KNOB_PREFETCH] ? d->changed | bit : d->changed & ~bit;
+}
+
+static void tell_of_pause(dr__control *c, dr_decision *d)
+{
+    size_t n = strlen(d->reason);
+    if (c->pause.lasted > 0)
+        snprintf(d->reason + n, sizeof d->reason - n, " The consumer paused for %.1f s.", c->pause.lasted);
+    c->pause.lasted = 0;
+}
+
 static void remember(dr__control *c, const dr__observation *o, const dr_decision *d)
 {
     int n = count_bits(c->use.knobs);
@@ -141,6 +170,7 @@ static void remember(dr__control *c, const dr__observation *o, const dr_decision
     c->more_workers = d->after[DR_KNOB_WORKERS] - d->before[DR_KNOB_WORKERS];
     c->last_foreign = o->foreign_cpus;
     c->last_quota = o->quota_cpus;
+    c->last_weights = c->use.weights;
     if (o->demand > 0)
         c->last_demand = o->demand;
     c->alarm_ns = 0;
@@ -182,13 +212,21 @@ static void decide(dr__control *c, const dr__observation *o, dr_decision *d)
     dr__guard_turned(&c->guard, o, d->after, d->changed, reward, !undone);
 }
 
+/* --- a tick --- */
+
 bool dr__control_step(dr__control *c, const dr_snapshot *snapshot, const double flow[DR_N_FLOWS],
-                      const double knob[DR_N_KNOBS], dr_decision *out)
+                      const double knobs[DR_N_KNOBS], dr_decision *out)
 {
     dr__tick tick;
     dr__observation o;
     dr__proposal proposal;
+    double knob[DR_N_KNOBS];
+    memcpy(knob, knobs, sizeof knob);
+    dr__pause_without(&c->pause, &c->use, knob);
     dr__tick_fill(&tick, snapshot, flow, &c->quota_cpus);
+    if (c->pause.resting)
+        c->pause.lasted = (double)(tick.time_ns - c->pause.since_ns) * 1e-9;
+    c->pause.resting = false;
     take_tick(c, &tick);
     if (c->window.n_ticks < 1)
         return false;
@@ -196,16 +234,72 @@ bool dr__control_step(dr__control *c, const dr_snapshot *snapshot, const double 
     if (!due)
         dr__window_observe(&c->window, &c->use, knob, &o);
     measure_reward(c, &o);
+    o.knob[DR_KNOB_PREFETCH] += floor(c->pause.surplus); /* the watchdog takes that, too */
     begin_proposal(&o, &proposal);
     if (c->policy.def != &dr__policy_fixed && dr__guard_watch(&c->guard, &tick, &o, &proposal)) {
         fill_decision(c, &o, &proposal, out);
         out->guarded = true;
+        c->pause.surplus = 0;
         dr__guard_turned(&c->guard, &o, out->after, out->changed, 0, false);
     } else if (due) {
+        o.knob[DR_KNOB_PREFETCH] = knob[DR_KNOB_PREFETCH];
         decide(c, &o, out);
     } else {
         return false;
     }
     remember(c, &o, out);
+    add_surplus(c, &tick, out);
+    tell_of_pause(c, out);
     return true;
+}
+
+/* Batches that are made in the pause: a decision where there is room for more than the window's. */
+static bool fill_up(dr__control *c, const dr__tick *tick, const dr__observation *o, dr_decision *out)
+{
+    dr__proposal proposal;
+    double room = o->use.works_ahead ? dr__cover_room(o) : 0, now = o->knob[DR_KNOB_PREFETCH];
+    begin_proposal(o, &proposal);
+    if (c->n_decisions == 0 || c->policy.def == &dr__policy_fixed || !dr__may_turn(o, DR_KNOB_PREFETCH) ||
+        tick->time_ns < c->guard.memory_ban_ns || room <= now)
+        return false;
+    proposal.bound = DR_BOUND_CONSUMER;
+    proposal.knob[DR_KNOB_PREFETCH] = c->pause.set_to = room;
+    c->pause.surplus += room - now;
+    c->pause.taken = tick->flow[DR_FLOW_BATCHES];
+    snprintf(proposal.reason, sizeof proposal.reason,
+             "The consumer pauses: up to %g batches are made meanwhile, as far as memory allows.", room);
+    fill_decision(c, o, &proposal, out);
+    return true;
+}
+
+/* The knobs as they are, surplus and all: in a pause memory is watched as ever. */
+bool dr__control_rest(dr__control *c, const dr_snapshot *snapshot, const double flow[DR_N_FLOWS],
+                      const double knob[DR_N_KNOBS], dr_decision *out)
+{
+    dr__tick tick;
+    dr__observation o;
+    dr__proposal proposal;
+    bool begins = !c->pause.resting;
+    dr__tick_fill(&tick, snapshot, flow, &c->quota_cpus);
+    if (begins)
+        take_tick(c, &tick);
+    else
+        dr__window_begin(&c->window, &tick);
+    dr__window_add(&c->window, &tick);
+    dr__window_observe(&c->window, &c->use, knob, &o);
+    measure_reward(c, &o);
+    if (begins)
+        c->pause.since_ns = tick.time_ns;
+    c->pause.resting = true;
+    begin_proposal(&o, &proposal);
+    bool decided = false;
+    if (c->policy.def != &dr__policy_fixed && dr__guard_watch(&c->guard, &tick, &o, &proposal)) {
+        fill_decision(c, &o, &proposal, out);
+        out->guarded = decided = true;
+        c->pause.surplus = 0;
+    } else if (begins) {
+        decided = fill_up(c, &tick, &o, out);
+    }
+    dr__control_pause(c);
+    return decided;
 }

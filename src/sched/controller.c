@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -35,9 +36,9 @@ struct dr_controller {
     pthread_mutex_t policy_lock; /* for the state of the policy: held for a control step, and while it is saved */
 
     pthread_mutex_t lock; /* for what follows */
-    bool held;
+    bool held, paused;
     uint32_t pinned;
-    dr_weights weights;
+    dr_weights_schedule schedule;
     dr_decision kept[N_KEPT];
     uint64_t n_kept; /* ever put in */
     bool last_tells; /* the newest stays */
@@ -54,15 +55,26 @@ static uint32_t refused_now(const dr_controller *p)
     return bits;
 }
 
-/* What others said since the last tick; whether it is held. */
-static bool take_over(dr_controller *p)
+/* Local time. */
+static double second_of_day(void)
+{
+    struct timespec now;
+    struct tm local;
+    clock_gettime(CLOCK_REALTIME, &now);
+    localtime_r(&now.tv_sec, &local);
+    return 3600 * local.tm_hour + 60 * local.tm_min + local.tm_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* What others said since the last tick. */
+static void take_over(dr_controller *p, bool *held, bool *paused)
 {
     pthread_mutex_lock(&p->lock);
-    bool held = p->held;
+    *held = p->held;
+    *paused = p->paused;
     p->control.use.pinned = p->pinned | refused_now(p);
-    p->control.use.weights = p->weights;
+    dr__terms_of_use *use = &p->control.use;
+    use->next_weights_in = dr_weights_at(&p->schedule, second_of_day(), &use->weights, &use->next_weights);
     pthread_mutex_unlock(&p->lock);
-    return held;
 }
 
 static void read_plant(dr_controller *p, double flow[DR_N_FLOWS], double knob[DR_N_KNOBS])
@@ -126,11 +138,12 @@ static void show(dr_controller *p, const dr_snapshot *snapshot, const double *fl
     dr_live_spreads(p->live, spreads, DR_N_SPREADS);
 }
 
-static bool step(dr_controller *p, const dr_snapshot *snapshot, const double *flow, const double *knob,
+static bool step(dr_controller *p, const dr_snapshot *snapshot, const double *flow, const double *knob, bool paused,
                  dr_decision *out)
 {
     pthread_mutex_lock(&p->policy_lock);
-    bool decided = dr__control_step(&p->control, snapshot, flow, knob, out);
+    bool decided = paused ? dr__control_rest(&p->control, snapshot, flow, knob, out)
+                          : dr__control_step(&p->control, snapshot, flow, knob, out);
     pthread_mutex_unlock(&p->policy_lock);
     return decided;
 }
@@ -140,7 +153,8 @@ static void tick(void *user, const dr_snapshot *snapshot)
     dr_controller *p = user;
     double flow[DR_N_FLOWS], knob[DR_N_KNOBS];
     dr_decision d;
-    bool held = take_over(p);
+    bool held, paused;
+    take_over(p, &held, &paused);
     read_plant(p, flow, knob);
     dr_trace_snapshot(p->trace, snapshot);
     dr_trace_flow(p->trace, snapshot->time_ns, flow, DR_N_FLOWS);
@@ -148,7 +162,7 @@ static void tick(void *user, const dr_snapshot *snapshot)
     if (held && !p->resting)
         dr__control_pause(&p->control);
     p->resting = held;
-    if (held || !step(p, snapshot, flow, knob, &d))
+    if (held || !step(p, snapshot, flow, knob, paused, &d))
         return;
     bool tell = carry_out(p, &d);
     keep(p, &d, tell);
@@ -164,6 +178,15 @@ void dr_controller_defaults(dr_controller_options *options)
     dr_weights_parse("step", &options->weights, NULL);
 }
 
+static dr_status check_weights(const dr_weights *w, dr_error *err)
+{
+    for (int i = 0; i < DR_N_TERMS; i++)
+        if (!(w->of[i] >= 0) || isinf(w->of[i]))
+            return dr__fail(err, DR_ERR_ARG, "controller: the weight of %s must be a number from 0, got %g",
+                            dr__term_name(i), w->of[i]);
+    return DR_OK;
+}
+
 static dr_status check_options(const dr_controller_options *o, dr_error *err)
 {
     if (o->size != sizeof *o)
@@ -175,10 +198,14 @@ static dr_status check_options(const dr_controller_options *o, dr_error *err)
                         MAX_PERIOD_MS, o->period_ms);
     if (!(o->cpu_limit >= 0) || isinf(o->cpu_limit))
         return dr__fail(err, DR_ERR_ARG, "controller: cpu_limit must be a number from 0, got %g", o->cpu_limit);
-    for (int i = 0; i < DR_N_TERMS; i++)
-        if (!(o->weights.of[i] >= 0) || isinf(o->weights.of[i]))
-            return dr__fail(err, DR_ERR_ARG, "controller: the weight of %s must be a number from 0, got %g",
-                            dr__term_name(i), o->weights.of[i]);
+    if (!o->schedule)
+        return check_weights(&o->weights, err);
+    DR_TRY(check_weights(&o->schedule->otherwise, err));
+    if (o->schedule->n_spans < 0 || o->schedule->n_spans > DR_MAX_SPANS)
+        return dr__fail(err, DR_ERR_ARG, "controller: schedule->n_spans must be 0 to %d, got %d", DR_MAX_SPANS,
+                        o->schedule->n_spans);
+    for (int i = 0; i < o->schedule->n_spans; i++)
+        DR_TRY(check_weights(&o->schedule->spans[i].weights, err));
     return DR_OK;
 }
 
@@ -205,10 +232,12 @@ static dr__terms_of_use terms_of_use(const dr_controller_options *o, const dr_pl
         .knobs = plant->knobs,
         .pinned = o->pinned,
         .tells_delay = plant->tells_delay,
+        .works_ahead = plant->works_ahead,
         .affinity_cpus = limits.affinity_cpus,
         .cpu_limit = o->cpu_limit,
         .memory_limit = (double)o->memory_limit,
-        .weights = o->weights,
+        .memory_granted = o->memory_granted,
+        .weights = o->schedule ? o->schedule->otherwise : o->weights,
     };
     if (limits.local_world > 1)
         use.cpu_share = limits.cpus / limits.local_world;
@@ -257,7 +286,10 @@ dr_status dr_controller_open(dr_monitor *monitor, const dr_controller_options *o
     p->trace = o->trace;
     p->live = o->live;
     p->pinned = o->pinned;
-    p->weights = o->weights;
+    if (o->schedule)
+        p->schedule = *o->schedule;
+    else
+        p->schedule.otherwise = o->weights;
     dr_status status = start(p, o, err);
     if (status == DR_OK)
         *out = p;
@@ -285,6 +317,13 @@ void dr_controller_hold(dr_controller *p, bool held)
     pthread_mutex_unlock(&p->lock);
 }
 
+void dr_controller_pause(dr_controller *p, bool paused)
+{
+    pthread_mutex_lock(&p->lock);
+    p->paused = paused;
+    pthread_mutex_unlock(&p->lock);
+}
+
 dr_status dr_controller_pin(dr_controller *p, int knob, bool pinned, dr_error *err)
 {
     if (!dr_knob_name(knob))
@@ -298,7 +337,14 @@ dr_status dr_controller_pin(dr_controller *p, int knob, bool pinned, dr_error *e
 void dr_controller_set_weights(dr_controller *p, const dr_weights *weights)
 {
     pthread_mutex_lock(&p->lock);
-    p->weights = *weights;
+    p->schedule = (dr_weights_schedule){ .otherwise = *weights };
+    pthread_mutex_unlock(&p->lock);
+}
+
+void dr_controller_set_schedule(dr_controller *p, const dr_weights_schedule *schedule)
+{
+    pthread_mutex_lock(&p->lock);
+    p->schedule = *schedule;
     pthread_mutex_unlock(&p->lock);
 }
 

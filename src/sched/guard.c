@@ -13,7 +13,11 @@
 static const double WORSE = 0.05;      /* of the weights' size: a reward that fell by so much fell clearly */
 static const double SAME = 0.25;       /* demand and others' load within this are as they were */
 static const double MEMORY_PART = 0.9; /* of its limit, for batches in flight */
-enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900, LONGEST_COOLDOWN_S = 60, SOON_S = 15, MIN_BATCHES = 4 };
+static const double SETTLED = 0.9, LONGEST_LAG = 30; /* seconds: before a change is judged, at least and at most */
+enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, LONGEST_COOLDOWN_S = 60, SOON_S = 15, MIN_BATCHES = 4 };
+
+/* These act on samples that are begun: their effect is seen when those in flight have been delivered. */
+static const uint32_t behind_queue = 1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_CODEC | 1u << DR_KNOB_OFFLOAD;
 
 /* --- masks and budgets --- */
 
@@ -53,20 +57,33 @@ static bool takes_memory(int knob)
            knob == DR_KNOB_PREFETCH_BYTES;
 }
 
-static uint64_t least_cooldown_ns(int knob)
+/* Seconds until what is in flight now has been delivered. */
+static double queue_seconds(const dr__observation *o)
 {
-    uint64_t cooldown_ns = (uint64_t)dr__knob_row_of(knob)->cooldown_ms * 1000000u;
-    return cooldown_ns - cooldown_ns / 20; /* decisions are not on the dot */
+    const double *flow = o->flow;
+    double batches = DR_MAX(flow[DR_FLOW_OPEN], flow[DR_FLOW_READY]);
+    double samples = batches * o->batch_samples + flow[DR_FLOW_FETCHED] + flow[DR_FLOW_PARKED];
+    return DR_MIN(o->rate > 0 ? samples / o->rate : LONGEST_LAG, LONGEST_LAG);
+}
+
+/* Seconds after which a change of these knobs is seen. */
+static double lag_of(const dr__observation *o, uint32_t changed)
+{
+    return changed & behind_queue ? queue_seconds(o) : 0;
+}
+
+static uint64_t least_cooldown_ns(const dr__observation *o, int knob)
+{
+    double seconds = DR_MAX((double)dr__knob_row_of(knob)->cooldown_ms * 1e-3, lag_of(o, 1u << knob));
+    return (uint64_t)(0.95 * seconds * SECONDS); /* decisions are not on the dot */
 }
 
 /* Turned too lately, or tried in vain. */
 static bool is_kept(const dr__guard *g, const dr__observation *o, int knob, double x)
 {
     const dr__turn *turn = &g->turn[knob];
-    uint64_t cooldown_ns = least_cooldown_ns(knob);
-    bool up = x > o->knob[knob];
-    if (up != turn->up && !o->sudden)
-        cooldown_ns = DR_MAX(cooldown_ns, turn->cooldown_ns);
+    bool up = x > o->knob[knob], back = up != turn->up && !o->sudden;
+    uint64_t cooldown_ns = back ? DR_MAX(turn->lag_ns, turn->cooldown_ns) : turn->lag_ns;
     if (turn->time_ns && o->time_ns < turn->time_ns + cooldown_ns)
         return true;
     return o->time_ns < g->ban[knob][up].until_ns;
@@ -120,8 +137,8 @@ static bool is_our_own(const dr__guard *g, const dr__observation *o)
 /* The conditions are those under which the change was made. */
 static bool is_comparable(const dr__guard *g, const dr__observation *o)
 {
-    return o->batches >= MIN_BATCHES && g->batches_before >= MIN_BATCHES &&
-           fabs(o->demand - g->demand_before) < SAME * g->demand_before &&
+    return memcmp(&g->weights_before, &o->use.weights, sizeof g->weights_before) == 0 && o->batches >= MIN_BATCHES &&
+           g->batches_before >= MIN_BATCHES && fabs(o->demand - g->demand_before) < SAME * g->demand_before &&
            (is_our_own(g, o) || fabs(o->foreign_cpus - g->foreign_before) < SAME * o->machine_cpus);
 }
 
@@ -142,7 +159,7 @@ static void undo(dr__guard *g, const dr__observation *o, double reward, dr__prop
 
 bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__proposal *proposal)
 {
-    if (!g->on_trial || o->time_ns < g->changed_ns + SETTLED_MS * 1000000ull)
+    if (!g->on_trial || o->time_ns < g->changed_ns + g->settles_ns)
         return false;
     double size = 0;
     for (int i = 0; i < DR_N_TERMS; i++)
@@ -158,8 +175,9 @@ static void note_turn(dr__turn *turn, const dr__observation *o, int knob, bool u
 {
     uint64_t soon_ns = DR_MAX(4 * turn->cooldown_ns, (uint64_t)SOON_S * SECONDS);
     bool soon = turn->cooldown_ns && up != turn->up && o->time_ns < turn->time_ns + soon_ns;
-    uint64_t cooldown_ns = soon && !o->sudden ? 2 * turn->cooldown_ns : least_cooldown_ns(knob);
-    *turn = (dr__turn){ .time_ns = o->time_ns, .up = up };
+    uint64_t lag_ns = least_cooldown_ns(o, knob);
+    uint64_t cooldown_ns = soon && !o->sudden ? DR_MAX(2 * turn->cooldown_ns, lag_ns) : lag_ns;
+    *turn = (dr__turn){ .time_ns = o->time_ns, .lag_ns = lag_ns, .up = up };
     turn->cooldown_ns = DR_MIN(cooldown_ns, (uint64_t)LONGEST_COOLDOWN_S * SECONDS);
 }
 
@@ -174,7 +192,9 @@ void dr__guard_turned(dr__guard *g, const dr__observation *o, const double after
     g->changed = by_policy ? knobs & ~(1u << DR_KNOB_CPU_CEILING) : 0;
     g->on_trial = g->changed != 0;
     g->changed_ns = o->time_ns;
+    g->settles_ns = (uint64_t)((SETTLED + lag_of(o, g->changed)) * SECONDS);
     g->reward_before = reward;
+    g->weights_before = o->use.weights;
     g->demand_before = o->demand;
     g->batches_before = o->batches;
     g->foreign_before = o->foreign_cpus;

@@ -1,8 +1,9 @@
 /* guard.h: what stands between a policy's proposals and the knobs.
  *
  *   masks      a knob that is pinned, missing, out of range or over a budget is not turned so
- *   cooldown      a knob that was turned is left alone for its cooldown time, which grows while it goes back and forth
- *              without a sudden change of the world; no knob goes far at once
+ *   cooldown   a knob that was turned is left alone until its effect can be seen: its cooldown time, and what is in
+ *              flight; longer each time that it goes back and forth without a sudden change of the world; no knob
+ *              goes far at once
  *   undo       a change after which things got clearly worse, while demand and others' load stayed, is taken back and
  *              not tried again for a while, which doubles each time
  *   watchdog   at every tick: memory nearly full, or no batch for long after a change: a safe setting at once
@@ -21,6 +22,7 @@ typedef struct dr__ban {
 /* How a knob was turned last. */
 typedef struct dr__turn {
     uint64_t time_ns;     /* 0: never */
+    uint64_t lag_ns;      /* for so long it is left alone: the lag of what it did */
     uint64_t cooldown_ns; /* for so long it does not go back; doubles each time it soon does */
     bool up;
 } dr__turn;
@@ -32,10 +34,11 @@ typedef struct dr__guard {
     bool begun;
 
     /* the policy's last change */
-    uint32_t changed; /* bits of the knobs; 0: none, or the guard itself turned one since */
-    uint64_t changed_ns;
-    bool on_trial; /* to be judged by the reward after it */
+    uint32_t changed;                /* bits of the knobs; 0: none, or the guard itself turned one since */
+    uint64_t changed_ns, settles_ns; /* when; how long it takes until it can be judged */
+    bool on_trial;                   /* to be judged by the reward after it */
     double before[DR_N_KNOBS];
+    dr_weights weights_before;
     double reward_before, demand_before, foreign_before, batches_before;
 
     /* the watchdog */

@@ -12,13 +12,16 @@
 typedef struct dr__terms_of_use {
     uint32_t knobs, pinned; /* bit (1 << dr_knob) */
     bool tells_delay;       /* the flow says for how long workers had no CPU */
+    bool works_ahead;       /* batches are begun without the consumer */
     char waits_in[DR_MAX_WHERE];
     double least[DR_N_KNOBS], most[DR_N_KNOBS];
     double affinity_cpus; /* 0: all of the machine */
     double cpu_limit;     /* 0: the container's */
     double cpu_share;     /* what is fair among processes that share the machine; 0: all */
     double memory_limit;  /* bytes; 0: what the flow says */
-    dr_weights weights;
+    bool memory_granted;  /* the limit is the user's: batches may fill it */
+    dr_weights weights, next_weights;
+    double next_weights_in; /* seconds until they change to next_weights; 0: no change is known */
 } dr__terms_of_use;
 
 typedef struct dr__tick {
@@ -52,17 +55,18 @@ typedef struct dr__observation {
     double knob[DR_N_KNOBS]; /* as they stand */
 
     /* made of these by dr__observation_derive */
-    double machine_cpus;  /* CPUs of the machine that we may run on */
-    double quota_cpus;    /* the container's; machine_cpus without one */
-    double cpus;          /* what the pipeline may use: the least of these and cpu_limit */
-    double foreign_cpus;  /* on machine_cpus, stolen ones too */
-    double consumer_cpus; /* of our process and its watched ones, beside the workers */
-    double memory_limit;  /* bytes; 0: not known */
-    double rate;          /* samples a second to the consumer */
-    double wait;          /* share of its time in which the consumer waits */
-    double demand;        /* samples a second that it would take if it waited neither for us nor, because
-                             of us, for a CPU; 0: not known */
-    double work_rate;     /* samples a second finished by workers */
+    double machine_cpus;     /* CPUs of the machine that we may run on */
+    double quota_cpus;       /* the container's; machine_cpus without one */
+    double cpus;             /* what the pipeline may use: the least of these and cpu_limit */
+    double foreign_cpus;     /* on machine_cpus, stolen ones too */
+    double consumer_cpus;    /* of our process and its watched ones, beside the workers */
+    double memory_limit;     /* bytes; 0: not known */
+    double consumer_threads; /* of it, that want a CPU while it computes; at least 1 */
+    double rate;             /* samples a second to the consumer */
+    double wait;             /* share of its time in which the consumer waits */
+    double demand;           /* samples a second that it would take if it waited neither for us nor, because
+                                of us, for a CPU; 0: not known */
+    double work_rate;        /* samples a second finished by workers */
     double cpu_each, read_each, work_each; /* seconds for a sample; 0: not known */
     double delay_each;                     /* the same, in which it had no CPU; 0 where that is not told */
     double latency;                        /* seconds for a batch; 0: not known */

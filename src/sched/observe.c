@@ -109,6 +109,15 @@ static void derive_stretch(dr__observation *o)
     o->wanting = o->use.tells_delay ? DR_MIN(ratio(wanted, DR_MAX(threads, 1)), o->busy) : o->busy;
 }
 
+/* Threads that the consumer computes on, beside each other.  Where nothing tells of them, they are at least as many as
+ * CPUs that it uses while it does not wait. */
+static void derive_threads(dr__observation *o)
+{
+    double used = o->consumer_cpus / DR_MAX(1 - o->wait, 0.02);
+    double told = dr__senses(o, DR_SENSOR_OWN_THREADS) ? o->sensor[DR_SENSOR_OWN_THREADS] : used;
+    o->consumer_threads = DR_MIN(DR_MAX(told, 1), o->machine_cpus);
+}
+
 /* A consumer that waits now and got nothing has waited, whenever that is counted. */
 static void derive_demand(dr__observation *o)
 {
@@ -139,6 +148,7 @@ void dr__observation_derive(dr__observation *o, double n_cpus)
     derive_cpus(o, n_cpus);
     derive_stretch(o);
     derive_demand(o);
+    derive_threads(o);
 }
 
 void dr__window_observe(const dr__window *w, const dr__terms_of_use *use, const double knob[DR_N_KNOBS],

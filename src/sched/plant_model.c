@@ -7,18 +7,11 @@
 #include "sched/reward.h"
 
 static const double PER_THREAD =
-    0.002;                            /* of the reward: what as many idle threads as CPUs cost in memory and wakeups */
-static const double CROWDING = 0.02;  /* for as many threads that want a CPU as there are, beyond those */
-static const double SHORT = 0.3;      /* of what samples are worth: for a capacity that is short of the margin */
-static const double REST_POWER = 0.2; /* of a busy machine's, as in the monitor's model */
+    0.002;                           /* of the reward: what as many idle threads as CPUs cost in memory and wakeups */
+static const double CROWDING = 0.02; /* for as many threads that want a CPU as there are, beyond those */
+static const double SHORT = 0.3;     /* of what samples are worth: for a capacity that is short of the margin */
 
 enum { ROUNDS = 8 };
-
-/* Workers that want a CPU at a time. */
-static double wanting(const dr__plant_model *m, double workers)
-{
-    return workers * m->cpu / (m->cpu + m->block);
-}
 
 /* What a thread that wants a CPU gets of it: the share s at which all is used,
  *     n (c + k) s / (c + b s) + F s = N
@@ -29,6 +22,12 @@ static double share_of(const dr__plant_model *m, double workers)
     double square = m->foreign * b, line = workers * (c + m->consumer) + m->foreign * c - cpus * b;
     double root = sqrt(line * line + 4 * square * cpus * c);
     return DR_MIN(2 * cpus * c / DR_MAX(line + root, 1e-12), 1); /* the form that stays exact for small squares */
+}
+
+/* Workers that have a CPU or wait for one, at a time: the others are blocked. */
+static double wanting(const dr__plant_model *m, double workers)
+{
+    return workers * m->cpu / (m->cpu + m->block * share_of(m, workers));
 }
 
 double dr__plant_cpus(const dr__plant_model *m, double workers)
@@ -52,8 +51,10 @@ static double crowd_of(const dr__plant_model *m, double ours)
  * its samples take them.  That is solved by going round a few times. */
 double dr__plant_demand(const dr__plant_model *m, double workers)
 {
-    double own = DR_MIN(m->consumer, 1 / m->demand), threads = DR_MIN(m->consumer * m->demand, m->machine_cpus);
-    double beside = crowd_of(m, workers + threads), alone = crowd_of(m, threads), rate = m->demand;
+    double used = DR_MIN(m->consumer * m->demand, m->machine_cpus); /* CPUs, on average */
+    double threads = DR_MIN(DR_MAX(DR_MAX(m->threads, used), 1), DR_MAX(m->machine_cpus, 1)),
+           own = used / threads / m->demand;
+    double beside = crowd_of(m, wanting(m, workers) + threads), alone = crowd_of(m, threads), rate = m->demand;
     for (int i = 0; i < ROUNDS; i++) {
         double busy = DR_MIN(rate * (m->cpu * beside + m->block) / workers, 1);
         double slower = busy * (beside - alone); /* without workers `alone` would remain */
@@ -76,21 +77,29 @@ static double balance(const dr__plant_model *m, double cpu_level)
     return 1 - sqrt(DR_MAX(squares / n - sum / n * (sum / n), 0));
 }
 
+/* A consumer that workers slow down takes less, so that too few of them would look like enough: what is short is short
+ * of what it would take alone.  Where power and CPU time are dear, that would buy them for samples that nobody takes.
+ */
+static double lacking(const dr__plant_model *m, const dr_weights *weights, double capacity, double demand,
+                      double margin)
+{
+    return DR_MAX(1 - capacity / (margin * (dr__is_frugal(weights) ? demand : m->demand)), 0);
+}
+
 double dr__plant_reward(const dr__plant_model *m, const dr_weights *weights, double workers, double margin)
 {
     double capacity = dr__plant_capacity(m, workers), demand = dr__plant_demand(m, workers);
-    double rate = DR_MIN(capacity, demand), lacking = DR_MAX(1 - capacity / (margin * demand), 0);
+    double rate = DR_MIN(capacity, demand), less = lacking(m, weights, capacity, demand, margin);
     double load = DR_MIN((rate * (m->cpu + m->consumer) + m->foreign) / m->machine_cpus, 1);
     double term[DR_N_TERMS] = {
         [DR_TERM_THROUGHPUT] = rate / DR_MIN(m->demand, m->cpus / m->cpu),
         [DR_TERM_LATENCY] = DR_MIN(m->batch_samples / DR_MAX(capacity, 1e-9), 1),
         [DR_TERM_BALANCE] = balance(m, load),
-        [DR_TERM_ENERGY] = !m->has_power ? 0 : REST_POWER + (1 - REST_POWER) * load,
+        [DR_TERM_ENERGY] = !m->has_power ? 0 : DR__REST_POWER + DR__LOAD_POWER * load,
         [DR_TERM_IDLE] = 1 - rate / m->demand,
         [DR_TERM_HOST] = rate * m->cpu / m->cpus,
     };
     double crowd = DR_MAX(wanting(m, workers) - m->cpus, 0) / m->cpus;
     double worth = weights->of[DR_TERM_THROUGHPUT] + weights->of[DR_TERM_IDLE];
-    return dr__reward_of(term, weights->of) - SHORT * worth * lacking - PER_THREAD * workers / m->cpus -
-           CROWDING * crowd;
+    return dr__reward_of(term, weights->of) - SHORT * worth * less - PER_THREAD * workers / m->cpus - CROWDING * crowd;
 }

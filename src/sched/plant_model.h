@@ -3,8 +3,8 @@
  * A sample takes `cpu` seconds of a CPU and `block` seconds of waiting.  CPUs are shared alike by all threads that want
  * one: our workers, the consumer, others.  So two workers beside one foreign thread on two CPUs get 4/3 of a CPU, three
  * get 3/2; where nobody else is, more workers than CPUs get nothing.
- * A consumer that computes on the same CPUs is slowed down while workers run, more so the more of them there are: then
- * fewer may make more.
+ * A consumer that computes on the same CPUs is slowed down while workers run, more so the more of them want a CPU: then
+ * fewer may make more.  A worker that is blocked wants none.
  */
 #ifndef DR_SCHED_PLANT_MODEL_H
 #define DR_SCHED_PLANT_MODEL_H
@@ -13,7 +13,8 @@
 
 typedef struct dr__plant_model {
     double cpu, block; /* seconds of a worker for a sample */
-    double consumer;   /* CPU seconds of the consumer for a sample */
+    double consumer;   /* CPU seconds of the consumer for a sample, on */
+    double threads;    /* so many threads at a time; at least 1 */
     double demand;     /* samples a second that the consumer would take, with CPUs of its own */
     double foreign;    /* threads of others that want a CPU, on average */
     double machine_cpus, quota_cpus, cpus;
@@ -21,6 +22,10 @@ typedef struct dr__plant_model {
     bool has_power;   /* energy is measured, or modelled by the monitor */
     double levels[3]; /* use of memory, storage and accelerator, for the balance; below 0: absent */
 } dr__plant_model;
+
+/* Power as in the monitor's model: of a machine at rest, and more by its load, as parts of a busy one's. */
+#define DR__REST_POWER 0.2
+#define DR__LOAD_POWER (1 - DR__REST_POWER)
 
 /* CPUs that the workers would get. */
 double dr__plant_cpus(const dr__plant_model *m, double workers);

@@ -4,33 +4,29 @@
  *   workers    the fewest whose predicted reward is the best, from measured costs and demand, shared CPUs and the
  *              user's weights (plant_model.h); fewer only where that stays so with demand a third higher
  *   readers   where reading blocks: as many as there are reads in flight at that rate (Little's law)
- *   prefetch   as many batches as are in flight at that rate (Little's law), and some more for how they vary: more
- *              where the consumer waits though workers and readers could keep up, less where they lie ready unused
+ *   prefetch   as many batches as are in flight at that rate, and some more for how they vary; as many as the user's
+ *              memory holds, where some was granted (prefetch_cover.h)
  *   bytes      what these batches take, where memory is short
  *   priority   left alone: below a consumer that fills the CPUs, workers starve
  */
+#include "sched/policy_analytic.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/compiler.h"
-#include "sched/costs.h"
-#include "sched/plant_model.h"
-#include "sched/policy.h"
-#include "sched/prefetch_rule.h"
 
-static const double FULL = 0.9;                              /* load of a machine without a free CPU */
-static const double NO_STEP = 0.9;                           /* a consumer that waits so much does nothing else */
-static const double FEW = 0.1;                               /* of the workers: fewer by less is no gain */
-static const double FAR = 20;                                /* of a sample's CPU time: no wait for a CPU is so long */
-static const double WORTH_SAYING = 0.05;                     /* of the CPU time, of the CPUs */
-static const double STALLED = 0.3;                           /* share of time that tasks wait for storage */
-enum { CALM = 10, FIRST_MEMORY = 60, LONGEST_MEMORY = 960 }; /* decisions */
-enum { TRIES = 2, LOOKS = 20 };                              /* at more cover, decisions then, before it is judged */
-static const double HELPED = 0.6;                            /* of the waiting before: cover that leaves less did */
+static const double FULL = 0.9;                   /* load of a machine without a free CPU */
+static const double NO_STEP = 0.9;                /* a consumer that waits so much does nothing else */
+static const double FEW = 0.1;                    /* of the workers: fewer by less is no gain */
+static const double FAR = 20;                     /* of a sample's CPU time: no wait for a CPU is so long */
+static const double WORTH_SAYING = 0.05;          /* of the CPU time, of the CPUs */
+static const double STALLED = 0.3;                /* share of time that tasks wait for storage */
+enum { FIRST_MEMORY = 60, LONGEST_MEMORY = 960 }; /* decisions */
 
-enum { MARGIN, DOWN_MARGIN, GAIN, PER_CPU, WAIT, SPARE, N_PARAMS };
+enum { MARGIN, DOWN_MARGIN, GAIN, PER_CPU, WAIT, SPARE, RESERVE, N_PARAMS };
 
 static const dr__policy_param params[] = {
     [MARGIN] = { "margin", 1, 4, 1.15, "capacity that is wanted, as a multiple of the demand" },
@@ -39,23 +35,7 @@ static const dr__policy_param params[] = {
     [PER_CPU] = { "per_cpu", 1, 16, 2, "most workers that want a CPU, for each CPU" },
     [WAIT] = { "wait", 0, 0.5, 0.01, "share of its time that the consumer may wait before anything is done about it" },
     [SPARE] = { "spare", 0, 4, 0.25, "batches to spare where readers read, as a share of those in flight" },
-};
-
-struct state {
-    dr__costs costs;
-    double cover;               /* seconds of demand that lie ready, beyond what is in flight */
-    double too_small;           /* cover with which the consumer waited; 0: none known */
-    int calm, memory, remember; /* decisions: unused, since it was too small, for which that counts */
-    double waited;              /* share of time that the consumer waited, summed over the last decisions */
-    int looks, quiet;           /* so many, since cover was last changed for that; in which it did not wait of late */
-    double wait_before;         /* mean of these shares, before there was more cover, */
-    double cover_before;        /* and the cover then */
-    int grown, barred, pause;   /* decisions: in which cover was added, in which none is, and was not last time */
-    uint64_t raised_ns;         /* when there were last more readers, or batches that wait for reads; 0: never */
-
-    double tried, tried_rate; /* threads that read before there were more, and the rate with these; 0: none */
-    double most_readers;      /* more of these brought nothing; 0: not known */
-    int reader_memory, reader_pause;
+    [RESERVE] = { "reserve", 0, 0.9, 0.7, "share of a memory_limit that the user gave which batches made ahead fill" },
 };
 
 /* --- workers --- */
@@ -65,12 +45,13 @@ static double level_of(const dr__observation *o, int sensor)
     return dr__senses(o, sensor) ? o->level[sensor] : -1;
 }
 
-static dr__plant_model model_of(const dr__costs *c, const dr__observation *o, bool split)
+dr__plant_model dr__analytic_model(const dr__costs *c, const dr__observation *o, bool split)
 {
     return (dr__plant_model){
         .cpu = c->cpu,
         .block = c->block_work + (split ? 0 : c->block_read),
         .consumer = c->consumer,
+        .threads = o->consumer_threads,
         .demand = c->demand,
         .foreign = c->foreign,
         .machine_cpus = o->machine_cpus,
@@ -120,13 +101,18 @@ static bool brings_more(const dr__plant_model *m, double now, double up)
     return m->block > m->cpu && after > (1 + FEW) * before;
 }
 
+static double most_workers(const dr__plant_model *m, const dr__observation *o, double per_cpu)
+{
+    double crowd = ceil(0.95 * per_cpu * ceil(m->cpus) * (m->cpu + m->block) / m->cpu);
+    return DR_MIN(o->use.most[DR_KNOB_WORKERS], DR_MAX(crowd, 1));
+}
+
 /* More where that is clearly better; fewer only where they would do for a higher demand, too; between them it rests. */
 static double choose_workers(const dr__plant_model *m, const dr__observation *o, const double *param)
 {
     const dr_weights *w = &o->use.weights;
     double now = o->knob[DR_KNOB_WORKERS];
-    double crowd = ceil(0.95 * param[PER_CPU] * ceil(m->cpus) * (m->cpu + m->block) / m->cpu);
-    double most = DR_MIN(o->use.most[DR_KNOB_WORKERS], DR_MAX(crowd, 1));
+    double most = most_workers(m, o, param[PER_CPU]);
     double up = best_workers(m, w, most, param[MARGIN]), down = best_workers(m, w, most, param[DOWN_MARGIN]);
     if (now < 1 || now > most)
         return up;
@@ -162,7 +148,7 @@ static double choose_readers(const dr__costs *c, const dr__observation *o, doubl
 
 /* Where more threads that read or wait bring no more samples, what they wait for is the limit: they go back, and that
  * is remembered. */
-static double within_storage(struct state *s, const dr__observation *o, int knob, double capacity, double proposal,
+static double within_storage(dr__analytic *s, const dr__observation *o, int knob, double capacity, double proposal,
                              const double *param)
 {
     double now = o->knob[knob];
@@ -181,128 +167,6 @@ static double within_storage(struct state *s, const dr__observation *o, int knob
     return proposal;
 }
 
-/* --- prefetch --- */
-
-/* On a busy machine a consumer waits now and then by chance: one decision's waiting says little, the mean does. */
-static double mean_wait(struct state *s, const dr__observation *o)
-{
-    if (o->sudden || s->looks >= 2 * LOOKS) {
-        s->waited = o->sudden ? 0 : s->waited / 2;
-        s->looks = o->sudden ? 0 : s->looks / 2;
-    }
-    s->waited += o->wait;
-    return s->waited / ++s->looks;
-}
-
-static void look_anew(struct state *s)
-{
-    s->waited = 0;
-    s->looks = 0;
-}
-
-/* Cover that was doubled twice, after which the consumer waits as before, is not what is missing: it is given back, and
- * for a time there is no more, longer each time.  Where it helped, it is doubled twice again, and judged again. */
-static bool in_vain(struct state *s, const dr__observation *o, double wait)
-{
-    if (o->sudden)
-        s->grown = s->barred = s->pause = 0;
-    if (s->barred > 0) {
-        s->barred--;
-        return true;
-    }
-    if (s->grown == TRIES && s->looks < LOOKS)
-        return true; /* too early to tell */
-    bool failed = s->grown == TRIES && wait >= HELPED * s->wait_before;
-    if (failed) {
-        s->cover = s->cover_before;
-        s->too_small = 0;
-        s->barred = s->pause = s->pause ? DR_MIN(2 * s->pause, LONGEST_MEMORY) : FIRST_MEMORY;
-    }
-    if (s->grown == 0 || s->grown == TRIES) {
-        s->wait_before = wait;
-        s->cover_before = s->cover;
-        s->grown = 0;
-    }
-    s->grown += !failed;
-    look_anew(s);
-    return failed;
-}
-
-/* Twice as much, but no more than all batches hold: that would only take long to give back.  At first a batch, or half
- * of those in flight; of those that wait for reads there is some to spare already. */
-static double more_cover(const struct state *s, const dr__observation *o)
-{
-    const dr__costs *c = &s->costs;
-    double batch = o->batch_samples / c->demand, most = o->use.most[DR_KNOB_PREFETCH] * batch;
-    double first = o->knob[DR_KNOB_READERS] > 0 ? batch : DR_MAX(c->latency / 2, batch);
-    return DR_MIN(DR_MAX(2 * s->cover, first), most);
-}
-
-/* Whether workers, and readers where there are some, could keep up.  That readers are nearly always at a read says
- * nothing: how many samples they can read does. */
-static bool could_keep_up(const struct state *s, const dr__observation *o, double capacity)
-{
-    double readers = o->knob[DR_KNOB_READERS], demand = 1.05 * s->costs.demand;
-    if (readers <= 0)
-        return capacity > demand && o->busy < 0.85;
-    double workers_busy = o->flow[DR_FLOW_WORK] / DR_MAX(o->knob[DR_KNOB_WORKERS], 1);
-    return capacity > demand && workers_busy < 0.85 && readers > demand * s->costs.read;
-}
-
-/* Whether all that is seen was after the last rise, when what was begun by it had arrived. */
-static bool has_settled(const struct state *s, const dr__observation *o)
-{
-    double after = (double)(o->time_ns - s->raised_ns) * 1e-9 - o->span;
-    return s->raised_ns == 0 || after >= s->costs.latency;
-}
-
-/* More cover where the consumer waits though the others could keep up; less where it lies unused for long, but not so
- * little again that it waited. */
-static void adapt_cover(struct state *s, const dr__observation *o, double capacity, const double *param)
-{
-    double wait = mean_wait(s, o), more = more_cover(s, o);
-    bool waits = o->wait > param[WAIT], lacks = waits && wait > param[WAIT] && more > s->cover;
-    s->quiet = waits ? 0 : s->quiet + 1;
-    if (s->quiet >= FIRST_MEMORY)
-        s->grown = 0; /* what was added was enough */
-    if (lacks && could_keep_up(s, o, capacity) && has_settled(s, o) && !in_vain(s, o, wait)) {
-        s->too_small = s->cover;
-        s->remember = s->remember ? DR_MIN(2 * s->remember, LONGEST_MEMORY) : FIRST_MEMORY;
-        s->memory = s->calm = 0;
-        s->cover = more;
-        return;
-    }
-    if (s->too_small > 0 && ++s->memory > s->remember)
-        s->too_small = 0;
-    s->calm = !waits && o->least_ready >= 2 ? s->calm + 1 : 0;
-    if (s->calm >= CALM && 0.7 * s->cover > s->too_small) {
-        s->cover *= 0.7;
-        s->calm = 0;
-    }
-}
-
-/* From the begin of a batch to its end.  Where the workers cannot keep up anyway, batches wait for these, and more of
- * them would wait longer: then at most twice what all workers need for one counts, and what readers need for a read.
- */
-static double latency_of(const struct state *s, const dr__observation *o, double capacity, bool split)
-{
-    double alone = o->batch_samples / DR_MAX(capacity, 1e-9), read = split ? s->costs.read : 0;
-    return capacity > s->costs.demand ? s->costs.latency : DR_MIN(s->costs.latency, 2 * alone + read);
-}
-
-/* Batches that wait for reads take long and are many: what is spare grows with them, and is soon given back. */
-static double choose_prefetch(const struct state *s, const dr__observation *o, double capacity, bool split,
-                              const double *param)
-{
-    double rate = DR_MIN(capacity, s->costs.demand);
-    double now = o->knob[DR_KNOB_PREFETCH], batches = rate / o->batch_samples;
-    double in_flight = batches * latency_of(s, o, capacity, split);
-    double need = in_flight + batches * s->cover + (split ? DR_MAX(param[SPARE] * in_flight, 1) : 1);
-    double too_many = (split ? 1.05 : 1.2) * need + 0.75;
-    bool change = need > now + 0.25 || too_many < now; /* between them it rests */
-    return change ? DR_MAX(ceil(need - 0.25), DR__PREFETCH_LEAST) : now;
-}
-
 /* Only where memory is short: else the memory limit is enough. */
 static double choose_bytes(const dr__observation *o, double prefetch)
 {
@@ -317,13 +181,13 @@ static double choose_bytes(const dr__observation *o, double prefetch)
 /* --- together --- */
 
 /* Worker processes read in their own code: there only the kernel knows of reads, where it tells of them. */
-static int blocked_by(const struct state *s, const dr__observation *o)
+static int blocked_by(const dr__analytic *s, const dr__observation *o)
 {
     bool reads = s->costs.block_read >= s->costs.block_work || o->sensor[DR_SENSOR_PRESSURE_IO] > STALLED;
     return reads ? DR_BOUND_STORAGE : DR_BOUND_BLOCKED;
 }
 
-static int bound_of(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity,
+static int bound_of(const dr__analytic *s, const dr__plant_model *m, const dr__observation *o, double capacity,
                     const double *param)
 {
     if (o->wait <= param[WAIT])
@@ -343,9 +207,7 @@ static int bound_of(const struct state *s, const dr__plant_model *m, const dr__o
     return o->cpu_load > FULL || o->flow[DR_FLOW_CPU] > FULL * m->cpus ? DR_BOUND_CPU : DR_BOUND_WORKERS;
 }
 
-static void append(dr__proposal *proposal, const char *format, ...) DR_PRINTF(2, 3);
-
-static void append(dr__proposal *proposal, const char *format, ...)
+void dr__append_reason(dr__proposal *proposal, const char *format, ...)
 {
     size_t n = strlen(proposal->reason);
     va_list args;
@@ -361,28 +223,28 @@ static int decimals(double value)
 }
 
 /* What others use is what was measured, and so never more than the machine has; what they want may be. */
-static void explain(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity,
+static void explain(const dr__analytic *s, const dr__plant_model *m, const dr__observation *o, double capacity,
                     dr__proposal *proposal)
 {
     double workers = o->knob[DR_KNOB_WORKERS];
     bool reads = s->costs.block_read > s->costs.block_work;
     if (o->wait < NO_STEP)
-        append(proposal, "The consumer waits %.0f %% of its time and could take %.0f samples/s.", 100 * o->wait,
-               m->demand);
+        dr__append_reason(proposal, "The consumer waits %.0f %% of its time and could take %.0f samples/s.",
+                          100 * o->wait, m->demand);
     else
-        append(proposal, "The consumer does not wait; it takes %.0f samples/s.", o->rate);
-    append(proposal, " %g worker%s can make %.*f/s: a sample takes %.*f ms of CPU", workers, workers == 1 ? "" : "s",
-           decimals(capacity), capacity, decimals(1e3 * m->cpu), 1e3 * m->cpu);
+        dr__append_reason(proposal, "The consumer does not wait; it takes %.0f samples/s.", o->rate);
+    dr__append_reason(proposal, " %g worker%s can make %.*f/s: a sample takes %.*f ms of CPU", workers,
+                      workers == 1 ? "" : "s", decimals(capacity), capacity, decimals(1e3 * m->cpu), 1e3 * m->cpu);
     if (m->block > WORTH_SAYING * m->cpu)
-        append(proposal, " and %s %.*f ms%s%s", reads ? "waits for its bytes for" : "its code waits for",
-               decimals(1e3 * m->block), 1e3 * m->block, !reads && *o->use.waits_in ? " in " : "",
-               reads ? "" : o->use.waits_in);
-    append(proposal, ".");
+        dr__append_reason(proposal, " and %s %.*f ms%s%s", reads ? "waits for its bytes for" : "its code waits for",
+                          decimals(1e3 * m->block), 1e3 * m->block, !reads && *o->use.waits_in ? " in " : "",
+                          reads ? "" : o->use.waits_in);
+    dr__append_reason(proposal, ".");
     if (o->foreign_cpus > WORTH_SAYING * o->machine_cpus)
-        append(proposal, " Other programs use %.2g of %.3g CPUs.", o->foreign_cpus, o->machine_cpus);
+        dr__append_reason(proposal, " Other programs use %.2g of %.3g CPUs.", o->foreign_cpus, o->machine_cpus);
 }
 
-static void propose_readers(struct state *s, const dr__observation *o, bool split, double capacity, const double *param,
+static void propose_readers(dr__analytic *s, const dr__observation *o, bool split, double capacity, const double *param,
                             dr__proposal *proposal)
 {
     double *workers = &proposal->knob[DR_KNOB_WORKERS], *readers = &proposal->knob[DR_KNOB_READERS];
@@ -402,41 +264,49 @@ static bool rises(const dr__observation *o, const dr__proposal *proposal, int kn
     return proposal->knob[knob] > o->knob[knob];
 }
 
-static void decide(void *state, const double *param, const dr__observation *o, dr__proposal *proposal)
+static bool propose(dr__analytic *s, const double *param, const dr__observation *o, dr__proposal *proposal)
 {
-    struct state *s = state;
     dr__costs_learn(&s->costs, o);
     bool takes_all = !(s->costs.demand > 0) && o->wait > NO_STEP;
     if (!(s->costs.cpu > 0) || (!(s->costs.demand > 0) && !takes_all)) {
         snprintf(proposal->reason, sizeof proposal->reason,
                  "Too little is known yet: %.0f samples and %.0f batches in %.1f s.", o->work_rate * o->span,
                  o->batches, o->span);
-        return;
+        return false;
     }
     if (takes_all)
         s->costs.demand = 10 * o->cpus / s->costs.cpu;
     bool split = should_split(&s->costs, o);
-    dr__plant_model m = model_of(&s->costs, o, split), as_is = model_of(&s->costs, o, o->knob[DR_KNOB_READERS] > 0);
+    dr__plant_model m = dr__analytic_model(&s->costs, o, split),
+                    as_is = dr__analytic_model(&s->costs, o, o->knob[DR_KNOB_READERS] > 0);
     double now = DR_MAX(o->knob[DR_KNOB_WORKERS], 1), here = dr__plant_capacity(&as_is, now);
     double workers = dr__may_turn(o, DR_KNOB_WORKERS) ? choose_workers(&m, o, param) : now;
-    double capacity = dr__plant_capacity(&m, workers);
-    adapt_cover(s, o, here, param);
+    double capacity = dr__plant_capacity(&m, workers), granted = dr__cover_granted(o, param[RESERVE]);
+    dr__cover_adapt(&s->cover, &s->costs, o, here, param[WAIT]);
     proposal->bound = bound_of(s, &as_is, o, here, param);
     proposal->knob[DR_KNOB_WORKERS] = workers;
     propose_readers(s, o, split, capacity, param, proposal);
-    proposal->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, capacity, split, param);
+    proposal->knob[DR_KNOB_PREFETCH] =
+        dr__cover_batches(&s->cover, &s->costs, o, capacity, split, param[SPARE], granted);
     if (split && (rises(o, proposal, DR_KNOB_READERS) || rises(o, proposal, DR_KNOB_PREFETCH)))
-        s->raised_ns = o->time_ns;
+        s->cover.raised_ns = o->time_ns;
     else if (!split)
-        s->raised_ns = 0;
+        s->cover.raised_ns = 0;
     proposal->knob[DR_KNOB_PREFETCH_BYTES] = choose_bytes(o, proposal->knob[DR_KNOB_PREFETCH]);
     explain(s, &as_is, o, here, proposal);
+    if (granted > 0)
+        dr__append_reason(proposal, " The memory granted holds %g batches.", granted);
+    return true;
+}
+
+static void decide(void *state, const double *param, const dr__observation *o, dr__proposal *proposal)
+{
+    propose(state, param, o, proposal);
 }
 
 static void shift_time(void *state, int64_t by_ns)
 {
-    struct state *s = state;
-    s->raised_ns = dr__shift_ns(s->raised_ns, by_ns);
+    dr__analytic_shift_time(state, by_ns);
 }
 
 const dr__policy_def dr__policy_analytic = {
@@ -444,8 +314,28 @@ const dr__policy_def dr__policy_analytic = {
     .doc = "the fewest workers and batches that cover the demand, from measured costs, CPUs and others' load",
     .params = params,
     .n_params = N_PARAMS,
-    .state_bytes = sizeof(struct state),
-    .state_version = 1,
+    .state_bytes = sizeof(dr__analytic),
+    .state_version = 2,
     .decide = decide,
     .shift_time = shift_time,
 };
+
+/* --- for policies that begin with it --- */
+
+bool dr__analytic_propose(dr__analytic *s, const dr__observation *o, dr__proposal *proposal)
+{
+    double param[N_PARAMS];
+    for (int i = 0; i < N_PARAMS; i++)
+        param[i] = params[i].standard;
+    return propose(s, param, o, proposal);
+}
+
+double dr__analytic_most_workers(const dr__plant_model *m, const dr__observation *o)
+{
+    return most_workers(m, o, params[PER_CPU].standard);
+}
+
+void dr__analytic_shift_time(dr__analytic *s, int64_t by_ns)
+{
+    s->cover.raised_ns = dr__shift_ns(s->cover.raised_ns, by_ns);
+}

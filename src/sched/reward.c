@@ -7,6 +7,7 @@
 #include "sched/tables.h"
 
 static const double LATENCY_REF = 1; /* seconds: as the sensor batch_latency */
+static const double FRUGAL = 0.1;    /* of what samples are worth */
 
 static double unit(double x)
 {
@@ -59,6 +60,18 @@ void dr__terms_measure(const dr__observation *o, double turned, double term[DR_N
     term[DR_TERM_IDLE] = unit(o->wait);
     term[DR_TERM_HOST] = o->cpus > 0 ? unit(o->flow[DR_FLOW_CPU] / o->cpus) : 0;
     term[DR_TERM_CHANGE] = unit(turned);
+}
+
+bool dr__is_frugal(const dr_weights *weights)
+{
+    const double *w = weights->of, worth = w[DR_TERM_THROUGHPUT] + w[DR_TERM_IDLE];
+    return w[DR_TERM_ENERGY] + w[DR_TERM_HOST] > FRUGAL * worth;
+}
+
+bool dr__waiting_counts(const dr_weights *weights)
+{
+    const double *w = weights->of;
+    return w[DR_TERM_THROUGHPUT] + w[DR_TERM_IDLE] > 0 && !(w[DR_TERM_LATENCY] > 0) && !dr__is_frugal(weights);
 }
 
 double dr__reward_of(const double term[DR_N_TERMS], const double weight[DR_N_TERMS])

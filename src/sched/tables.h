@@ -17,6 +17,9 @@ dr_status dr__cpu_limit_check(double cpus, dr_error *err);
 
 bool dr__flow_is_sum(int flow);
 
+/* "name=number,..." over *out, which is unchanged after a failure.  preset: one may come first. */
+dr_status dr__weights_change(const char *text, bool preset, dr_weights *out, dr_error *err);
+
 const char *dr__term_name(int term);
 double dr__term_sign(int term); /* 1: counts for, -1: against */
 

@@ -83,10 +83,10 @@ static dr_status set_term(char *part, char *equals, dr_weights *out, dr_error *e
     return DR_OK;
 }
 
-dr_status dr_weights_parse(const char *text, dr_weights *out, dr_error *err)
+dr_status dr__weights_change(const char *text, bool preset, dr_weights *out, dr_error *err)
 {
-    dr_weights w = presets[0].weights;
-    bool first = true;
+    dr_weights w = *out;
+    bool first = preset;
     for (const char *at = text ? text : ""; *at; first = false) {
         char part[MAX_PART];
         size_t n = strcspn(at, ",");
@@ -101,6 +101,14 @@ dr_status dr_weights_parse(const char *text, dr_weights *out, dr_error *err)
         DR_TRY(equals ? set_term(part, equals, &w, err) : set_preset(part, &w, err));
         at += n + (at[n] == ',');
     }
+    *out = w;
+    return DR_OK;
+}
+
+dr_status dr_weights_parse(const char *text, dr_weights *out, dr_error *err)
+{
+    dr_weights w = presets[0].weights;
+    DR_TRY(dr__weights_change(text, true, &w, err));
     *out = w;
     return DR_OK;
 }

@@ -154,6 +154,16 @@ dr_status dr__make_ops(dr__maker *m, dr__heads *heads, const dr__served_set *set
 
 /* --- as it is stored --- */
 
+static uint8_t *take_bytes(dr__maker *m, uint64_t size)
+{
+    char *grown = dr__grow(m->bytes.text, &m->bytes.cap, (size_t)size + 1, 1);
+    if (!grown)
+        return NULL;
+    m->bytes.text = grown;
+    m->bytes.n = (size_t)size;
+    return (uint8_t *)grown;
+}
+
 static dr_status read_ranges(dr__maker *m, int fd, uint64_t base, uint64_t size, const dr__remote_range *ranges,
                              uint32_t n, dr_error *err)
 {
@@ -166,20 +176,63 @@ static dr_status read_ranges(dr__maker *m, int fd, uint64_t base, uint64_t size,
         if (total > size)
             return dr__fail(err, DR_ERR_LIMIT, "ranges of more bytes than the sample has, %" PRIu64, size);
     }
-    m->bytes.n = 0;
-    char *grown = dr__grow(m->bytes.text, &m->bytes.cap, (size_t)total + 1, 1);
-    if (!grown)
+    uint8_t *to = take_bytes(m, total);
+    if (!to)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory");
-    m->bytes.text = grown;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; to += ranges[i++].size) {
         size_t got;
-        if (dr__file_pread(fd, m->bytes.text + m->bytes.n, (size_t)ranges[i].size, base + ranges[i].offset, &got))
+        if (dr__file_pread(fd, to, (size_t)ranges[i].size, base + ranges[i].offset, &got))
             return dr__fail_errno(err, DR_ERR_IO, "cannot read");
         if (got != ranges[i].size)
             return dr__fail(err, DR_ERR_IO, "the file has become shorter");
-        m->bytes.n += got;
     }
     return DR_OK;
+}
+
+/* Of a set that does not tell where its images are, but reads ranges of them: a packed one. */
+static dr_status read_ranges_of_set(dr__maker *m, const dr__served_set *set, uint64_t id,
+                                    const dr__remote_range *ranges, uint32_t n, dr_error *err)
+{
+    dr__byte_ranges list = { 0 };
+    const uint64_t most = DR_MAX((uint64_t)m->bench->memory_limit, (uint64_t)DR__ENCODED_LEAST);
+    for (uint32_t i = 0; i < n; i++) {
+        const bool after = !i || ranges[i].offset > ranges[i - 1].offset + ranges[i - 1].size;
+        if (!after || !ranges[i].size || list.n == DR__MOST_RANGES)
+            return dr__fail(err, DR_ERR_ARG, "ranges of such a set are in order and apart, and %d at most",
+                            DR__MOST_RANGES);
+        if (ranges[i].size > most || dr__byte_ranges_total(&list) > most - ranges[i].size)
+            return dr__fail(err, DR_ERR_LIMIT, "ranges of more than %" PRIu64 " bytes", most);
+        dr__byte_ranges_add(&list, ranges[i].offset, ranges[i].size, 0);
+    }
+    uint8_t *to = take_bytes(m, dr__byte_ranges_total(&list));
+    if (!to)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory");
+    DR_TRY(dr__served_check(set, id, m->where, err));
+    return set->set->def->read_ranges(set->set, id, 0, &list, to, err);
+}
+
+static dr_status read_ranges_of_file(dr__maker *m, const dr__served_set *set, const char *path,
+                                     const dr__remote_range *ranges, uint32_t n, dr_error *err)
+{
+    struct stat st;
+    int fd;
+    DR_TRY(dr__beneath_open(set->root_fd, path, &fd, &st, err));
+    const uint64_t size = m->where->size == DR__WHOLE_FILE ? (uint64_t)st.st_size : m->where->size;
+    const dr_status status = size > m->bench->memory_limit && size > DR__ENCODED_LEAST
+                                 ? dr__fail(err, DR_ERR_LIMIT, "it has %" PRIu64 " bytes", size)
+                                 : read_ranges(m, fd, m->where->offset, size, ranges, n, err);
+    close(fd);
+    return status;
+}
+
+/* Whether a sample is the one that the client means.  Looked at before and after its ranges are read. */
+static dr_status check_stamp(const dr__served_set *set, const dr__remote_entry *e, dr_error *err)
+{
+    dr__stamp now;
+    if (!e->stamp)
+        return DR_OK;
+    DR_TRY(dr__dataset_stamp(set->set, e->id, &now, err));
+    return now.version == e->stamp ? DR_OK : dr__fail(err, DR_ERR_STATE, "it was changed");
 }
 
 static dr_status put_ranges(dr__maker *m, const dr__served_set *set, const dr__remote_request *r, size_t entry,
@@ -188,22 +241,21 @@ static dr_status put_ranges(dr__maker *m, const dr__served_set *set, const dr__r
     const dr__remote_entry *e = &r->entries[entry];
     const dr__remote_range *ranges = r->ranges + e->first_range;
     const dr__remote_head head = head_of(r, entry, 0);
-    struct stat st;
-    int fd;
+    m->where->form = DR__WHERE_UNKNOWN;
     if (set->image >= 0)
         dr__dataset_where(set->set, e->id, set->image, m->where);
-    const char *path =
-        set->image >= 0 && m->where->form == DR__WHERE_RANGE ? dr__where_below(m->where, set->root) : NULL;
-    if (!path)
+    const char *path = m->where->form == DR__WHERE_RANGE ? dr__where_below(m->where, set->root) : NULL;
+    const bool by_set = set->image >= 0 && m->where->form == DR__WHERE_UNKNOWN && set->set->def->read_ranges;
+    if (!path && !by_set)
         return dr__fail(err, DR_ERR_UNSUPPORTED, "this set does not tell where its samples are");
-    DR_TRY(dr__beneath_open(set->root_fd, path, &fd, &st, err));
-    const uint64_t size = m->where->size == DR__WHOLE_FILE ? (uint64_t)st.st_size : m->where->size;
-    dr_status status = size > m->bench->memory_limit && size > DR__ENCODED_LEAST
-                           ? dr__fail(err, DR_ERR_LIMIT, "it has %" PRIu64 " bytes", size)
-                           : read_ranges(m, fd, m->where->offset, size, ranges, e->n_ranges, err);
-    close(fd);
-    DR_TRY(status);
-    status = dr__remote_put_segments(out, &head, ranges, (int)e->n_ranges, m->bytes.text, m->bytes.n, err);
+    DR_TRY(check_stamp(set, e, err));
+    if (path)
+        DR_TRY(read_ranges_of_file(m, set, path, ranges, e->n_ranges, err));
+    else
+        DR_TRY(read_ranges_of_set(m, set, e->id, ranges, e->n_ranges, err));
+    DR_TRY(check_stamp(set, e, err));
+    const dr_status status =
+        dr__remote_put_segments(out, &head, ranges, (int)e->n_ranges, m->bytes.text, m->bytes.n, err);
     if (m->bytes.cap > KEEP) {
         dr__free(m->bytes.text);
         m->bytes = (dr__text){ 0 };

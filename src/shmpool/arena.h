@@ -18,7 +18,7 @@ enum {
     DR__BINS = 192,        /* four for each doubling of the size */
     DR__BY_OWNER = 0xffff, /* holders that are no workers: the process that trains, */
     DR__BY_BOARD = 0xfffe, /* a batch, */
-    DR__BY_COOL = 0xfffd,  /* whoever gives its pages back: it is as good as free */
+    DR__BY_COOL = 0xfffd,  /* the worker that gives its pages back: it counts as free */
     DR__NODE_FREE = 0,
     DR__NODE_USED = 1,
 };

@@ -82,7 +82,7 @@ dr_status dr_shmpool_set_ceiling(dr_shmpool *c, double cpus, dr_error *err)
         return dr__fail(err, DR_ERR_ARG, "shmpool: ceiling must be 0 (none) or a number of CPUs, got %g", cpus);
     dr__shmpool_lock(c);
     dr__ceiling_set(&c->board->ceiling, cpus, dr__now_ns());
-    dr__wake_some(c, &wakes, UINT32_MAX); /* who is held back may go on now, or later than it was to */
+    dr__wake_some(c, &wakes, UINT32_MAX); /* workers that wait for CPU time may continue now, or must wait longer */
     dr__shmpool_unlock_wake(c, &wakes);
     return DR_OK;
 }

@@ -62,7 +62,7 @@ static uint64_t await_warm(dr_shmpool *c, const struct dr__entry *e, size_t byte
     return dr__now_ns() - begin_ns;
 }
 
-/* The common block of a batch, made by the first who asks. */
+/* The common block of a batch, made by the first worker that needs it. */
 static dr_shmpool_block slab_of(dr_shmpool *c, int worker, struct dr__entry *e, size_t bytes)
 {
     struct dr__arena *a = &c->board->arena;

@@ -94,7 +94,7 @@ static void sort_new(dr_shmpool *c, struct dr__entry *e)
     }
 }
 
-/* How many claims a post is good for, roughly: whoever claims wakes one more while there are slots left. */
+/* About how many claims a post allows; each worker that claims wakes one more while there are slots left. */
 static uint32_t claims_of(const dr_shmpool *c, const struct dr__entry *e)
 {
     uint64_t mean = dr__times_mean(&c->board->times);

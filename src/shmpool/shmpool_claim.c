@@ -271,7 +271,7 @@ dr_status dr_shmpool_done(dr_shmpool *c, int worker, uint32_t i, uint32_t n, dr_
 {
     DR_TRY(dr__check_claim(c, worker, i, n, err));
     if (block && n != 1)
-        return dr__fail(err, DR_ERR_ARG, "shmpool: a block for %u slots, allowed is one slot", n);
+        return dr__fail(err, DR_ERR_ARG, "shmpool: n must be 1 where a block is given, got %u", n);
     struct dr__worker *w = &c->workers[worker];
     struct dr__wakes wakes = { 0 };
     const struct dr__sample_end end = end_of(w, n, bad ? DR_SHMPOOL_BAD : DR_SHMPOOL_OK, block);

@@ -14,8 +14,8 @@ void dr__consumer_comes(dr_shmpool *c, uint64_t now)
         atomic_fetch_add(&c->board->step_ns, now - left);
 }
 
-/* Who waits looks up now and then: a wait ends with its batch, after several calls.  (Of several threads that wait, one
- * may be given the time of another.) */
+/* A consumer waits in several calls, each with a timeout; its wait ends with its batch.  (With several consumers, the
+ * time of one may be counted for another.) */
 static void count_wait(struct dr__board *b, uint64_t ns, dr_status with)
 {
     if (with == DR_AGAIN) {

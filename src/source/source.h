@@ -153,7 +153,7 @@ bool dr__source_real_name(const char *name, char *text, size_t size);
 
 /* Until the next call, calls of this thread that get no options of their own, and read from a remote source, use these
  * (borrowed; NULL: none, as at first): those of the data set that is being opened, while it is found out what it is.
- * Returns what was set before. */
+ * What dr__source_stat is told of a remote name is then remembered.  Returns what was set before. */
 const dr__source_options *dr__source_assume(const dr__source_options *options);
 const dr__source_options *dr__source_assumed(void); /* never NULL */
 

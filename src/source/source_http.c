@@ -4,6 +4,7 @@
  * manifest.jsonl, a list of the files below it, for servers and stores that list nothing.  What a URL has behind a '?'
  * goes to every request below it.  Credentials are "USER:PASSWORD", or else a bearer token. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -273,6 +274,14 @@ static bool has_manifest(const dr__web_access *access, const char *url, dr__tran
     return false;
 }
 
+/* Servers refuse to list a folder with the status of what nobody may read. */
+static void add_hint(dr_error *err)
+{
+    const size_t n = err ? strlen(err->text) : 0;
+    if (err)
+        snprintf(err->text + n, sizeof err->text - n, "; there is no list of the files as index.txt either");
+}
+
 /* The facts of a URL.  name: it is one that a user gave, and may be a folder with a manifest. */
 static dr_status facts_of(const struct place *p, bool name, dr__source_facts *facts, dr_error *err)
 {
@@ -284,10 +293,14 @@ static dr_status facts_of(const struct place *p, bool name, dr__source_facts *fa
     const bool directory = leads_to_directory(p->url, reply);
     if (directory)
         *facts = (dr__source_facts){ .kind = DR__SOURCE_DIR };
-    if (status != DR_OK && name && (reply->http == 403 || reply->http == 404) &&
-        has_manifest(p->access, p->url, reply)) {
-        *facts = (dr__source_facts){ .kind = DR__SOURCE_DIR };
-        status = DR_OK;
+    const int http = reply->http;
+    if (status != DR_OK && name && (http == 403 || http == 404)) {
+        if (has_manifest(p->access, p->url, reply)) {
+            *facts = (dr__source_facts){ .kind = DR__SOURCE_DIR };
+            status = DR_OK;
+        } else if (http == 403 && ends_with_slash(reply->location[0] ? reply->location : p->url)) {
+            add_hint(err);
+        }
     }
     dr__free(reply);
     return status;
@@ -394,7 +407,8 @@ static dr_status list_with(struct dir *d, const char *path, const char *url, dr_
     dr_status status = d->manifest ? DR_ERR_NOT_FOUND : list_url(d, url, lister, reply, &listed, &why);
     if (status == DR_OK && listed)
         return DR_OK;
-    const bool refused = status == DR_OK || status == DR_ERR_NOT_FOUND || reply->http == 403 || reply->http == 401;
+    const int http = reply->http;
+    const bool refused = status == DR_OK || status == DR_ERR_NOT_FOUND || http == 403 || http == 401;
     if (refused && find_manifest(d, reply, err) == DR_OK)
         return dr__name_tree_list(d->manifest, path, lister, err);
     if (status == DR_OK)
@@ -405,8 +419,8 @@ static dr_status list_with(struct dir *d, const char *path, const char *url, dr_
             url);
     if (err)
         *err = why;
-    if (status == DR_ERR_IO && reply->http == 403)
-        dr__fail(err, status, "%s; there is no list of the files as index.txt either", why.text);
+    if (status == DR_ERR_IO && http == 403)
+        add_hint(err);
     return status;
 }
 

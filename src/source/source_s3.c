@@ -58,6 +58,8 @@ static dr_status explain(const dr__transfer_reply *r, const char *name, dr_statu
         { "InvalidObjectState", "the object is archived: restore it first" },
     };
     char code[64] = "", region[64] = "", message[300] = "";
+    if (r->http == 412) /* the object has changed: that is said already */
+        return status;
     dr__s3_element(r->said, strlen(r->said), "Code", code, sizeof code);
     dr__s3_element(r->said, strlen(r->said), "Message", message, sizeof message);
     if (!dr__transfer_header(r, "x-amz-bucket-region", region, sizeof region) || r->http != 301)

@@ -15,10 +15,33 @@ static const dr__source_options no_options;
 
 static _Thread_local const dr__source_options *assumed;
 
+/* What remote names turned out to be while a data set is opened: each format asks for the same few. */
+enum { REMEMBERED = 8 };
+
+struct remembered {
+    char *name;
+    dr__source_facts facts;
+    dr_status status;
+    dr_error err;
+};
+
+static _Thread_local struct remembered *remembered; /* REMEMBERED of them; NULL: none yet */
+static _Thread_local size_t n_remembered;
+
+static void forget(void)
+{
+    for (size_t i = 0; remembered && i < REMEMBERED; i++)
+        dr__free(remembered[i].name);
+    dr__free(remembered);
+    remembered = NULL;
+    n_remembered = 0;
+}
+
 const dr__source_options *dr__source_assume(const dr__source_options *options)
 {
     const dr__source_options *before = assumed;
     assumed = options;
+    forget();
     return before;
 }
 
@@ -256,11 +279,49 @@ dr_status dr__source_dir_get_ranges(dr__source_dir *dir, const char *path, uint6
     return DR_OK;
 }
 
+static const struct remembered *recall(const char *name)
+{
+    for (size_t i = 0; remembered && i < REMEMBERED; i++)
+        if (remembered[i].name && !strcmp(remembered[i].name, name))
+            return &remembered[i];
+    return NULL;
+}
+
+/* Without memory it is asked for again. */
+static void remember(const char *name, dr_status status, const dr__source_facts *facts, const dr_error *err)
+{
+    if (!remembered && !(remembered = dr__alloc_zero(REMEMBERED, sizeof *remembered)))
+        return;
+    struct remembered *r = &remembered[n_remembered++ % REMEMBERED];
+    dr__free(r->name);
+    *r = (struct remembered){ .name = dr__strdup(name), .facts = *facts, .status = status, .err = *err };
+}
+
+static dr_status stat_remote(const dr_source_def *def, const char *name, dr__source_facts *facts, dr_error *err)
+{
+    const struct remembered *known = recall(name);
+    dr_error why = { 0 };
+    if (!known) {
+        const dr_status status = def->stat(NULL, name, facts, &why);
+        if (status == DR_OK || status == DR_ERR_NOT_FOUND)
+            remember(name, status, facts, &why);
+        if (status != DR_OK && err)
+            *err = why;
+        return status;
+    }
+    *facts = known->facts;
+    if (known->status != DR_OK && err)
+        *err = known->err;
+    return known->status;
+}
+
 dr_status dr__source_stat(const char *name, dr__source_facts *facts, dr_error *err)
 {
     const dr_source_def *def;
     dr__source *source;
     DR_TRY(find(name, &def, err));
+    if (def->remote && def->stat && assumed)
+        return stat_remote(def, name, facts, err);
     if (def->stat)
         return def->stat(NULL, name, facts, err);
     DR_TRY(dr__source_open(name, NULL, &source, err));

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,37 +31,56 @@ enum {
 
 /* --- sockets: a child must not keep the parent's open --- */
 
-static atomic_int sockets[MAX_SOCKETS]; /* + 1; 0: free */
+/* All that libcurl opened.  It closes those on which it never connected by itself, without a call: their numbers may
+ * be those of other files by now, which the inode tells apart.  Used with t.libcurl locked, as every fork does. */
+static struct {
+    int fd; /* + 1; 0: free */
+    ino_t inode;
+} sockets[MAX_SOCKETS];
+
+static ino_t inode_of(int fd)
+{
+    struct stat facts;
+    return fstat(fd, &facts) == 0 && S_ISSOCK(facts.st_mode) ? facts.st_ino : 0;
+}
+
+static void forget_socket(int fd)
+{
+    for (size_t i = 0; i < MAX_SOCKETS; i++)
+        if (sockets[i].fd == fd + 1)
+            sockets[i].fd = 0;
+}
 
 curl_socket_t dr__transfer_open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *a)
 {
     (void)user, (void)purpose;
-    int fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
-    for (size_t i = 0; fd >= 0 && i < MAX_SOCKETS; i++) {
-        int unused = 0;
-        if (atomic_compare_exchange_strong(&sockets[i], &unused, fd + 1))
+    const int fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+    if (fd < 0)
+        return CURL_SOCKET_BAD;
+    forget_socket(fd);
+    for (size_t i = 0; i < MAX_SOCKETS; i++)
+        if (!sockets[i].fd) {
+            sockets[i].fd = fd + 1;
+            sockets[i].inode = inode_of(fd);
             break;
-    }
-    return fd < 0 ? CURL_SOCKET_BAD : fd;
+        }
+    return fd;
 }
 
 int dr__transfer_close_socket(void *user, curl_socket_t fd)
 {
     (void)user;
-    for (size_t i = 0; i < MAX_SOCKETS; i++) {
-        int used = (int)fd + 1;
-        if (atomic_compare_exchange_strong(&sockets[i], &used, 0))
-            break;
-    }
+    forget_socket((int)fd);
     return close((int)fd);
 }
 
 void dr__transfer_close_sockets_in_child(void)
 {
     for (size_t i = 0; i < MAX_SOCKETS; i++) {
-        int fd = atomic_exchange(&sockets[i], 0);
-        if (fd > 0)
-            close(fd - 1);
+        const int fd = sockets[i].fd - 1;
+        if (fd >= 0 && sockets[i].inode && inode_of(fd) == sockets[i].inode)
+            close(fd);
+        sockets[i].fd = 0;
     }
 }
 
@@ -99,6 +119,15 @@ static bool same_object(const dr__job *j, const dr__http_facts *f, uint64_t tota
     if (j->etag[0] && strcmp(j->etag, f->etag) != 0)
         return false;
     return j->total == UINT64_MAX || total == UINT64_MAX || j->total == total;
+}
+
+/* Some servers send a range with the status of a whole object: its Content-Range tells. */
+static void recognise_part(dr__attempt *a)
+{
+    dr__http_facts *f = &a->facts;
+    if (f->status == 200 && a->asked_range && f->has_range &&
+        (f->length == UINT64_MAX || f->length == f->last - f->first + 1))
+        f->status = 206;
 }
 
 /* Where the body begins, and how much of it is wanted. */
@@ -156,6 +185,7 @@ static bool accept_answer(dr__attempt *a)
         a->lost = true;
         return false;
     }
+    recognise_part(a);
     if (!place_body(a, &total))
         return false;
     if (q->version && a->facts.etag[0] && strcmp(q->version, a->facts.etag) != 0)

@@ -122,43 +122,43 @@ bool dr__codec_manager_force(dr__codec_manager *manager, int wire_id);
 /* Chooses for the next sample. */
 void dr__codec_choose(dr__codec_manager *manager, dr__data_class class, dr__codec_choice *out);
 
-/* A sample was compressed: raw bytes to stored ones (as many where it did not become smaller), in so much CPU time. */
+/* Records that a sample was compressed from `raw` to `stored` bytes (equal if it did not become smaller). */
 void dr__codec_note_encoded(dr__codec_manager *manager, dr__data_class class, int which, size_t raw, size_t stored,
                             uint64_t cpu_ns);
 
-/* A sample was checked and decompressed to so many raw bytes.  wall_ns: what that took, with its part of the waits for
- * a CPU; 0: not known. */
+/* Records that a sample was checked and decompressed to `raw` bytes.  wall_ns: the elapsed time, waits for a CPU
+ * included; 0: not known. */
 void dr__codec_note_decoded(dr__codec_manager *manager, dr__data_class class, int which, size_t raw, uint64_t cpu_ns,
                             uint64_t wall_ns);
 
-/* A thread read stored bytes of the tier.  ns: its time divided by how many threads were reading: what the storage
- * took. */
+/* Records that a thread read stored bytes of the tier.  ns: its time divided by the number of threads that were
+ * reading, which is the time of the storage. */
 void dr__codec_note_read(dr__codec_manager *manager, uint64_t bytes, uint64_t ns);
 
-/* A probe read so many bytes, once as they were found and once after the system had dropped them from memory. */
+/* Records a probe: `bytes` were read from the page cache, and again after the system had dropped them. */
 void dr__codec_note_probe(dr__codec_manager *manager, uint64_t bytes, uint64_t cached_ns, uint64_t disk_ns);
 
-/* Are there enough reads, so that probes say nothing more? */
+/* Whether enough reads were measured, so that probes are no longer needed. */
 bool dr__codec_knows_reads(const dr__codec_manager *manager);
 
 /* Index of a codec in the table; -1: it is not there. */
 int dr__codec_index(const dr__codec_manager *manager, unsigned wire_id);
 
-/* B as it is known, for samples that are stored as so many bytes for each raw one: as given, as measured, as probed, or
- * the default. */
+/* The bandwidth B for samples whose stored bytes are this share of the raw ones: given, measured, probed or the
+ * default. */
 double dr__codec_bytes_per_s(const dr__codec_manager *manager, double share);
 
 /* What a sample mostly consists of. */
 dr__data_class dr__data_class_of(const dr_desc *fields, int n);
 const char *dr__data_class_name(dr__data_class class);
 
-/* Writes a choice and what it was made of, as a sentence or as the members of a JSON object; returns text. */
+/* Writes a choice and its reasons, as a sentence or as the members of a JSON object; returns text. */
 const char *dr__codec_explain(const dr__codec_manager *manager, const dr__codec_choice *choice, char *text,
                               size_t size);
 const char *dr__codec_choice_json(const dr__codec_manager *manager, const dr__codec_choice *choice, char *text,
                                   size_t size);
 
-/* The time to read so many bytes at DR__DISK_BYTES_PER_S. */
+/* The time to read `bytes` at DR__DISK_BYTES_PER_S. */
 uint64_t dr__disk_ns(uint64_t bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /* memory_tier.h: samples kept in memory, for all loaders and ranks of a node that want the same ones.
  *
  * A tier is a file in /dev/shm with a limit that holds for all its users together; where that cannot be, it is a file
- * in memory of this process alone.  Whoever comes first makes it, whoever leaves last deletes it, and a later user
- * deletes what users that were killed have left.  It may be deleted at any time: its users keep what they have.
+ * in memory of this process alone.  The first user makes it, the last one deletes it, and a later user deletes the
+ * files that killed users have left.  It may be deleted at any time: its users keep what they have.
  *
  *   memory_file.c   the file, its users and its parts
  *   memory_order.c  which sample is evicted
@@ -53,7 +53,7 @@ void dr__memory_touch(dr__memory_tier *tier, const dr_stored *found, const dr__u
 /* Its checksum was wrong. */
 void dr__memory_drop(dr__memory_tier *tier, const dr_stored *found);
 
-/* Would a sample of so many bytes be kept now?  Waits for nothing; for callers that have work with making it ready. */
+/* Whether a sample of this size would be kept now.  Does not wait; saves callers from preparing a sample in vain. */
 bool dr__memory_may_keep(const dr__memory_tier *tier, uint64_t bytes, const dr__use *use);
 
 typedef enum dr__memory_kept {

@@ -25,7 +25,7 @@ typedef struct dr__store_facts {
 typedef void dr__store_choice_fn(void *user, const char *tier, const dr__packed *packed, const char *text);
 
 struct dr_store {
-    dr__store_choice_fn *on_choice; /* NULL: nobody wants to know; set before the store is shared */
+    dr__store_choice_fn *on_choice; /* NULL: none; set before the store is shared */
     void *on_choice_user;
     dr__memory_tier *memory; /* NULL: none; set before the store is shared */
     atomic_bool disk_off, memory_off;
@@ -91,7 +91,7 @@ bool dr__store_memory_read(dr_store *store, const dr_stored *found, void *memory
 /* Keeps a sample, of which the fields lie in `raw` as dr__data_layout places them.  false: it is not kept. */
 bool dr__store_memory_put(dr_store *store, const dr_stored *sample, const void *raw, const dr__use *use);
 
-/* Tells a choice to whoever wants to know. */
+/* Calls on_choice with a choice. */
 void dr__store_tell_choice(dr_store *store, const char *tier, const dr__codec_manager *manager,
                            const dr__packed *packed);
 

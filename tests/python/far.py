@@ -3,6 +3,7 @@
 The program (built with -Dtests=true) is looked for in the folder DRAPPS_BUILD, or in build*/ of the project.
 """
 
+import json
 import os
 import pathlib
 import select
@@ -180,3 +181,27 @@ class OlderServer(ThreadingHTTPServer):
     def __exit__(self, *_):
         self.shutdown()
         self.server_close()
+
+
+class StrictServer(OlderServer):
+    """A server before another one that refuses ranges with stamps, as one from before there were stamps does."""
+
+    def __init__(self, port):
+        super().__init__(port)
+
+        def do_post(handler):
+            body = handler.rfile.read(int(handler.headers["Content-Length"]))
+            if any(len(entry) > 5 for entry in json.loads(body)["samples"]):
+                handler.send_error(400)
+                return
+            request = urllib.request.Request(f"http://127.0.0.1:{port}{handler.path}", body, method="POST",
+                                             headers={"Content-Type": "application/json"})  # fmt: skip
+            with urllib.request.urlopen(request) as reply:
+                data = reply.read()
+                handler.send_response(reply.status)
+                handler.send_header("Content-Type", reply.headers["Content-Type"])
+            handler.send_header("Content-Length", str(len(data)))
+            handler.end_headers()
+            handler.wfile.write(data)
+
+        self.RequestHandlerClass.do_POST = do_post

@@ -5,9 +5,9 @@
         drapps.read(proxy.url + "/set")
 
 A plan says what happens to each request, by its number: None (nothing), "reset" (the connection is cut when the
-request has come), "truncate" (the answer is cut in the middle), ("status", code, headers) (the proxy answers itself),
-("delay", seconds) (the request is passed on late).  While `dead` is set, new connections are refused and the others are
-cut.  `requests` counts what came, `faults` what was done.
+request has come), "truncate" (the answer is cut in the middle), ("status", code, headers, body) (the proxy answers
+itself), ("delay", seconds) (the request is passed on late).  While `dead` is set, new connections are refused and the
+others are cut.  `requests` and `methods` count what came, `faults` what was done.
 """
 
 import collections
@@ -37,6 +37,7 @@ class FaultProxy:
         self.plan = lambda n: None
         self.faults = collections.Counter()
         self.requests = 0
+        self.methods = collections.Counter()
         self.open = set()
         self._dead = False
         self._lock = threading.Lock()
@@ -89,10 +90,11 @@ class FaultProxy:
                 return
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
-    def _next(self):
+    def _next(self, head):
         with self._lock:
             number = self.requests
             self.requests += 1
+            self.methods[head.partition(b" ")[0].decode()] += 1
         return number, self.plan(number)
 
     def _serve(self, client):
@@ -102,15 +104,17 @@ class FaultProxy:
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while (head := self._read_head(client)) and not self._dead:
-                number, fault = self._next()
+                number, fault = self._next(head)
                 kind = fault[0] if isinstance(fault, tuple) else fault
                 if kind:
                     self.faults[kind] += 1
                 if kind == "reset":
                     return
                 if kind == "status":
-                    code, headers = fault[1], fault[2] if len(fault) > 2 else ""
-                    client.sendall(f"HTTP/1.1 {code} Fault\r\n{headers}Content-Length: 5\r\n\r\nfault".encode())
+                    headers, body = fault[2] if len(fault) > 2 else "", fault[3] if len(fault) > 3 else "fault"
+                    length = f"Content-Length: {len(body.encode())}\r\n\r\n"
+                    content = "" if head.startswith(b"HEAD") else body
+                    client.sendall(f"HTTP/1.1 {fault[1]} Fault\r\n{headers}{length}{content}".encode())
                     continue
                 if kind == "delay":
                     time.sleep(fault[1])
@@ -147,6 +151,11 @@ class FaultProxy:
         data = self._read_head(server)
         end = data.find(b"\r\n\r\n") + 4
         length = re.search(rb"\r\ncontent-length: *(\d+)", data[:end], re.IGNORECASE)
+        if re.search(rb"\r\ntransfer-encoding: *chunked", data[:end], re.IGNORECASE):
+            while not data.endswith(b"\r\n0\r\n\r\n") and (more := server.recv(CHUNK)):
+                data += more
+            client.sendall(data[: len(data) // 2] if truncate else data)
+            return not truncate
         if not data or not length:  # the end of the connection is that of the answer
             client.sendall(data)
             while not truncate and (data := server.recv(CHUNK)):

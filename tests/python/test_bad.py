@@ -78,7 +78,7 @@ def test_nothing_is_printed(damaged, capfd):
 
 
 def test_a_sample_beyond_the_memory_limit_is_not_read(damaged, workers):
-    """A JPEG with nothing behind it but a hole: no worker reads more than an eighth of the limit, or 64 MB."""
+    """A JPEG with nothing behind it but a hole: no worker reads more than a quarter of the limit, or 64 MB."""
     large = damaged / "bee" / "004.jpg"
     with large.open("r+b") as file:
         file.truncate(600 << 20)
@@ -86,4 +86,4 @@ def test_a_sample_beyond_the_memory_limit_is_not_read(damaged, workers):
     (bad,) = sum((batch.bad for batch in batches), [])
     assert bad["key"] == BAD
     assert "004.jpg: a sample of 629145" in bad["error"]
-    assert "encoded bytes; the memory limit allows 67108864" in bad["error"]
+    assert "encoded bytes; the memory limit allows 134217728" in bad["error"]

@@ -197,7 +197,7 @@ def test_sanitize_with_too_few_labels_is_one_bad_sample(tmp_path):
     (tmp_path / "list.jsonl").write_text("\n".join(map(json.dumps, rows)))
     pipe = drapps.read(tmp_path / "list.jsonl").decode().sanitize_bounding_boxes(fields="image,boxes,labels")
     assert len(list(samples(pipe, on_bad_sample="skip"))) == 7
-    with pytest.raises(drapps.Error, match="sanitize_bounding_boxes: 3 rows for 300 boxes"):
+    with pytest.raises(drapps.Error, match="sanitize_bounding_boxes: must have 300 rows, one for each box, got 3"):
         list(samples(pipe))
 
 
@@ -313,5 +313,5 @@ def test_mistakes_are_named(pipe):
         drapps.ops.random_apply([drapps.ops.random_iou_crop()])
     wrong = drapps.from_arrays(boxes=some_boxes(2), labels=numpy.zeros((2, 3)), kinds={"boxes": "boxes"})
     wrong = wrong.sanitize_bounding_boxes(fields="boxes,labels")
-    with pytest.raises(drapps.Error, match="3 rows for 5 boxes"):
+    with pytest.raises(drapps.Error, match="must have 5 rows, one for each box, got 3"):
         next(iter(wrong.loader(collate={"boxes": "list", "labels": "list"})))

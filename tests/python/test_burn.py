@@ -111,7 +111,7 @@ def test_wrong_use(args):
 ])  # fmt: skip
 def test_wrong_numbers_are_named(option, value, allowed):
     done = run("cpu", f"--{option}={value}")
-    assert done.returncode == 2 and f'burn: --{option} is "{value}", allowed are {allowed}\n' in done.stderr
+    assert done.returncode == 2 and f'burn: --{option} must be {allowed}, got "{value}"\n' in done.stderr
 
 
 def test_help():

@@ -218,7 +218,7 @@ def test_the_place_can_be_chosen(photos, tmp_path, at, kept):
 
 
 @pytest.mark.parametrize("at, words", [
-    ("random_crop", "op 2 .random_crop. is random"), (7, "ops 0 to 3"), ("crop", "no such op"),
+    ("random_crop", "op 2 .random_crop. is random"), (7, "cache_at must be an op, 0 to 3"), ("crop", "no such op"),
 ])  # fmt: skip
 def test_no_other_place_can(photos, at, words):
     with pytest.raises(drapps.ArgumentError, match=words):

@@ -203,7 +203,7 @@ def test_figures_are_kept_for_other_processes():
 def test_candidates_are_codecs(name):
     for dtype in DTYPES:
         assert codec.candidates(name, dtype)[0] == "none"
-    with pytest.raises(ValueError, match="weather is no class of data"):
+    with pytest.raises(ValueError, match="data_class must be .*, got 'weather'"):
         codec.candidates("weather")
 
 
@@ -278,6 +278,8 @@ def test_bench_names_the_file_and_the_reason(tmp_path, capsys, content, more, sa
 
 def test_bench_of_an_empty_file(tmp_path, capsys):
     (tmp_path / "empty").write_bytes(b"")
+    assert main(["codec", "bench", str(tmp_path / "none"), "--no-keep"]) == 1
+    assert capsys.readouterr().err == f"drapps: {tmp_path / 'none'}: No such file or directory\n"
     assert main(["codec", "bench", str(tmp_path / "empty"), "--no-keep"]) == 1
     assert "is empty: there is nothing to measure" in capsys.readouterr().err
 

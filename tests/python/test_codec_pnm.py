@@ -88,7 +88,7 @@ BAD = {
     "no size": (b"P5 x 3 255\n", "byte 120"),
     "no height": (b"P5 3", "truncated"),
     "width 0": (b"P5 0 3 255\n" + bytes(9), "0 x 3"),
-    "maxval 0": (b"P5 3 3 0\n" + bytes(9), "largest value of 0"),
+    "maxval 0": (b"P5 3 3 0\n" + bytes(9), "largest value must be 1 to 65535, is 0"),
     "maxval 65536": (b"P5 3 3 65536\n" + bytes(18), "65536"),
     "long number": (b"P5 00000000003 3 255\n" + bytes(9), "more than 10 digits"),
     "negative": (b"P2 2 1 9\n-1 2", "byte 45"),

@@ -53,7 +53,7 @@ def monitor():
 
 
 @pytest.mark.parametrize(("options", "text"), [
-    ({"policy": "magic"}, r"policy must be one of .*analytic, off, got 'magic'"),
+    ({"policy": "magic"}, r"policy must be one of .*mpc, off, got 'magic'"),
     ({"policy": "analytic:margin=9"}, r"policy: margin must be a number from 1 to 4, got '9'"),
     ({"policy": 3}, r"policy must be text such as 'analytic' or .*, got 3"),
     ({"weights": "beauty=1"}, "beauty"),
@@ -105,7 +105,7 @@ def test_every_sample_comes_once(options, monitor):
     assert knobs["workers"] == options.get("num_workers", knobs["workers"])
 
 
-NOT_COUNTS = {"lane_share", "lane_threshold", "cpu_ceiling"}
+NOT_COUNTS = {"lane_share", "lane_threshold", "cpu_ceiling", "offload"}
 
 
 def loaders_of_all_kinds(monitor):

@@ -142,16 +142,16 @@ def test_small_samples_out_of_order_are_many(tmp_path, monkeypatch, dataset, opt
     assert count + sum(map(len, iterator)) == len(dataset)
 
 
-@pytest.mark.parametrize("options, under_way", [
+@pytest.mark.parametrize("options, in_flight", [
     ({"in_order": False}, [12, 11, 10]),  # three are posted when three are missing
     ({"in_order": False, "prefetch_factor": 2}, [4]),
     ({"in_order": True}, [4]),
 ], ids=str)  # fmt: skip
-def test_batches_beyond_what_was_asked_for_are_posted_together(options, under_way):
+def test_batches_beyond_what_was_asked_for_are_posted_together(options, in_flight):
     iterator = iter(DataLoader(Numbers(120), 2, num_workers=2, policy="fixed", **options))
     for i in range(40):
         next(iterator)
-        assert iterator._pool.window.in_flight == under_way[i % len(under_way)]
+        assert iterator._pool.window.in_flight == in_flight[i % len(in_flight)]
     assert sum(map(len, iterator)) == 40
 
 

@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import drapps
 from drapps import cached, plain_serialize
@@ -298,6 +299,94 @@ def test_a_stage_of_a_pipeline(tmp_path, workers):
     assert (plain_calls, later) == (24, 0)
     assert 12 <= calls <= 24  # workers see each other's within a second
     assert all(map(np.array_equal, got, want)) and all(map(np.array_equal, again, want))
+
+
+# --- native ops before functions ---
+
+
+def brighter(image):
+    return image + np.random.default_rng(int(image[0, 0, 0])).integers(1, 3)
+
+
+def cached_epochs(pipe, **options):
+    """(batches of two epochs, hits of this process, what explain says)"""
+    counts, plain = [], cached.Cache.__init__
+
+    def noted(self, *args, **more):
+        plain(self, *args, **more)
+        counts.append(self.counts)
+
+    options = {"workers": 0, "output": "numpy", **options}
+    with pytest.MonkeyPatch.context() as patch, pipe.loader(batch_size=4, shuffle=True, **options) as loader:
+        patch.setattr(cached.Cache, "__init__", noted)
+        batches = [batch.values() if isinstance(batch, dict) else batch for _ in range(2) for batch in loader]
+        got = [[np.array(value) for value in batch] for batch in batches]
+        return got, sum(one["cache_hits"] for one in counts), loader.explain()
+
+
+def equal(a, b):
+    return len(a) == len(b) and all(np.array_equal(x, y) for p, q in zip(a, b) for x, y in zip(p, q))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("chain, kept", [
+    (lambda pipe: pipe.decode().resize((24, 20)).map(brighter, field="image"), "resize"),
+    (lambda pipe: pipe.decode().resize((24, 20)).random_crop(16).random_horizontal_flip()
+     .map(brighter, field="image").random_horizontal_flip(), "resize"),
+    (lambda pipe: pipe.decode().resize((24, 20)).normalize(mean=[0.5] * 3, std=[0.2] * 3)
+     .map(lambda image: image * 2, field="image"), "resize"),
+    (lambda pipe: pipe.decode().resize((24, 20)).random_crop(16)
+     .map(brighter, field="image", deterministic=True), "resize"),
+])  # fmt: skip
+def test_ops_before_a_function_are_kept(folder, tmp_path, chain, kept, workers):
+    pipe = chain(drapps.read(folder))
+    want, none, _ = cached_epochs(pipe, workers=workers)
+    first, _, text = cached_epochs(pipe, workers=workers, cache=tmp_path / "cache")
+    again, later, _ = cached_epochs(pipe, workers=workers, cache=tmp_path / "cache")
+    assert equal(first, want) and equal(again, want) and none == 0
+    assert f"of the ops up to {kept}" in text and (workers or later >= 2 * 23)
+
+
+def test_of_a_marked_function_that_follows_directly_the_result_is_kept(folder, tmp_path):
+    pipe = drapps.read(folder).decode().resize((24, 20)).map(brighter, field="image", deterministic=True)
+    _, _, text = cached_epochs(pipe, cache=tmp_path / "cache")
+    assert "up to" not in text
+    _, hits, text = cached_epochs(drapps.read(folder).map(len, field="image"), cache=tmp_path / "cache")
+    assert hits == 0 and "up to" not in text
+
+
+def test_volumes_before_a_function_are_kept(tmp_path):
+    for i in range(6):
+        np.save(tmp_path / f"{i}.npy", np.random.default_rng(i).random((1, 8, 9, 7), np.float32))
+    pipe = (drapps.read([tmp_path / f"{i}.npy" for i in range(6)]).decode_volume().resample_volume(size=(6, 6, 6))
+            .random_flip_volume().map(lambda volume: volume + 1, field="image"))  # fmt: skip
+    want, _, _ = cached_epochs(pipe)
+    cached_epochs(pipe, cache=tmp_path / "cache")
+    got, hits, text = cached_epochs(pipe, cache=tmp_path / "cache")
+    assert equal(got, want) and hits == 12 and "up to resample_volume" in text
+
+
+def test_a_changed_file_and_other_ops_are_made_again(tmp_path):
+    for i, picture in enumerate(np.random.default_rng(0).integers(0, 256, (5, 16, 16, 3), np.uint8)):
+        Image.fromarray(picture).save(tmp_path / f"{i}.png")
+
+    def chain(size):
+        paths = [tmp_path / f"{i}.png" for i in range(5)]
+        return drapps.read(paths).decode().resize((size, size)).map(brighter, field="image")
+
+    cached_epochs(chain(8), cache=tmp_path / "cache")
+    assert cached_epochs(chain(8), cache=tmp_path / "cache")[1] == 10
+    Image.new("RGB", (16, 16), (9, 9, 9)).save(tmp_path / "3.png")
+    got, hits, _ = cached_epochs(chain(8), cache=tmp_path / "cache")
+    assert equal(got, cached_epochs(chain(8))[0]) and hits == 9  # the changed one was found in the second epoch
+    got, hits, _ = cached_epochs(chain(7), cache=tmp_path / "cache")
+    assert equal(got, cached_epochs(chain(7))[0]) and hits == 5
+
+
+def test_ops_before_a_function_in_memory(folder):
+    pipe = drapps.read(folder).decode().resize((24, 20)).map(brighter, field="image")
+    got, hits, _ = cached_epochs(pipe, cache_memory=8 << 20)
+    assert equal(got, cached_epochs(pipe)[0]) and hits == 23
 
 
 def test_caches_of_threads_do_not_mix(tmp_path):

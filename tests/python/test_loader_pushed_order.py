@@ -120,7 +120,7 @@ def test_mistakes_are_named(pipe):
         with pytest.raises(_core.StateError, match="start must come before"):
             loader.push([1])
         iter(loader)
-        with pytest.raises(_core.ArgumentError, match=f"sample {N}, number 1 "):
+        with pytest.raises(_core.ArgumentError, match=f"must be 0 to {N - 1}, got {N}"):
             loader.push([0, N])
         with pytest.raises(_core.ArgumentError, match="samples, got 0"):
             loader.push([])

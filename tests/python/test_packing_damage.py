@@ -150,6 +150,7 @@ def test_a_damaged_member_costs_its_sample(original, damaged):
     assert [damage.name for damage in samples] == [drapps.read(damaged).dataset.key(first)]
     done = subprocess.run([sys.executable, "-m", "drapps.cli", "verify", damaged], capture_output=True, text=True)
     assert done.returncode == 1 and samples[0].name in done.stdout and "1 damaged" in done.stdout
+    assert "bad sample" not in done.stderr  # each is named once
 
 
 def test_a_header_of_zeros_costs_nothing(original, damaged):

@@ -147,6 +147,19 @@ def test_data_without_a_script(capsys, folder, work):
     assert names(found) >= {("raw", "files")} and "random_resized_crop" in found["pipeline"]
 
 
+def test_code_that_begins_with_the_data(capsys, folder, tmp_path, work):
+    """Of a pipeline that no program has: with the line that makes it.  Where nothing is stored, nothing replaces it."""
+    status, out, err = run(capsys, "--data", folder, "--size", "32", "--budget", "8s", "--work", work, "--samples", "8",
+                           "--weights", "0,1,0", "--memory", "0", "--apply", tmp_path / "made")  # fmt: skip
+    assert status == 0, err
+    lines = out.splitlines()[-2:]
+    assert lines[0].startswith("pipe = drapps.read(") and lines[1].startswith("loader = pipe.loader(")
+    scope = {"drapps": drapps}
+    exec("\n".join(lines), scope)
+    assert len(scope["loader"]) == 1
+    scope["loader"].close()
+
+
 # --- the choice ---
 
 
@@ -238,10 +251,7 @@ def test_samples_in_memory(folder, work):
     row = next(row for row in found.rows if row.strategy.cache == MEMORY and row.strategy.material.layout == FILES)
     assert row.memory.mid > 0 and row.preparation.mid == 0 and row.memory_bytes > 23 * 40 * 40 * 3
     lines = found._replace(chosen=row.strategy).apply(work / "unused")
-    assert lines == [
-        "pipe = pipe",
-        f"loader = pipe.loader(batch_size=4, cache_memory={row.memory_bytes}, shuffle=True)",
-    ]
+    assert lines == [f"loader = pipe.loader(batch_size=4, cache_memory={row.memory_bytes}, shuffle=True)"]
     assert not (work / "unused").exists()
     none = pipe.plan(10.0, batch_size=4, work=work, memory=0)
     assert all(row.strategy.cache == PAGE for row in none.rows)
@@ -361,6 +371,16 @@ def test_all_samples_cannot_be_read(tmp_path, work):
     pipe = drapps.read(write_flat_images(tmp_path / "data", 6, bad=range(6))).decode()
     with pytest.raises(drapps.BadSampleError, match="none of 6 samples could be made"):
         pipe.plan(5.0, work=work)
+
+
+def test_batches_of_which_nothing_can_be_read(tmp_path, work, caplog, monkeypatch):
+    """They are not delivered, and their samples are left out all the same; nothing is logged beside the note."""
+    (tmp_path / "data").mkdir()
+    monkeypatch.setattr(planner, "LEAST_SAMPLES", 20)
+    pipe = drapps.read(write_flat_images(tmp_path / "data", 20, bad=range(2, 20))).decode().random_horizontal_flip()
+    found = pipe.plan(8.0, batch_size=2, work=work)
+    assert found.facts["measured_samples"] == 2 and not caplog.records
+    assert any("18 samples of 20 cannot be read and were left out; a/0" in note for note in found.notes)
 
 
 def test_images_of_any_size(folder, work):

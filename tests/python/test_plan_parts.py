@@ -8,13 +8,14 @@ import numpy
 import pytest
 
 import drapps
-from drapps.plan import extrapolate
+from drapps.plan import expected, extrapolate
 from drapps.plan.intervals import Interval, pooled_noise, rate_interval, t_quantile, total_interval
 from drapps.plan.outcome import Plan, Row
 from drapps.plan.plan_text import AS_IT_IS, choice_text, doubt_text, legend
 from drapps.plan.racing import Race
 from drapps.plan.scoring import Metrics, Prices, Weights, best, check_objective, pareto_front
-from drapps.plan.strategies import Material, Strategy
+from drapps.plan.stage_costs import CutCost
+from drapps.plan.strategies import Form, Material, Strategy
 
 # --- scores ---
 
@@ -179,6 +180,16 @@ def test_what_does_not_fit_is_left_out_and_something_cheaper_may_come():
     assert race.entries["cheap"].measured and "dear" not in machine.taken
 
 
+def test_what_was_left_out_is_measured_where_the_race_ends_early():
+    machine = Machine({"first": 500.0, "bad": 10.0, "best": 2000.0})
+    machine.seconds = lambda name: {"first": 10.0, "bad": 50.0, "best": 25.0}[name]
+    race = machine.race(budget=100.0)
+    outcome = race.run()
+    # The first round leaves a quarter of the budget and "best" out; "bad" is out after one measurement.
+    assert machine.taken[:3] == ["first", "bad", "best"]
+    assert winner(race) == "best" and outcome.why == "the others are clearly worse"
+
+
 def test_the_first_is_measured_whatever_the_budget():
     race = Machine({"first": 1.0, "second": 2.0}, work=100.0).race(budget=0.1)
     assert race.run().entries["first"].measured and not race.entries["second"].measured
@@ -317,3 +328,30 @@ def test_what_others_used_is_said(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(Host, "since", lambda self, mark: {"cpu_foreign": 0.0, "cpu_steal": None})
     found = drapps.read(folder).decode().resize(16).plan(budget=3.0, work=tmp_path / "made" / "deep", rounds=1)
     assert not any("other programs" in note for note in found.notes)
+
+
+# --- what is expected ---
+
+
+def cost(seconds, size):
+    return CutCost(seconds, [size], Form(True, 1))
+
+
+def test_what_is_made_for_a_cut_alone_may_take_longer_than_the_whole():
+    # A decoder makes all pixels of a cut behind it, and few for a resize.
+    costs = {0: cost(0.001, 1e6), 1: cost(0.050, 28e6), 2: cost(0.035, 3e5), 4: cost(0.040, 6e5)}
+    assert expected.seconds_left(costs, 0) == pytest.approx(0.039)
+    assert expected.seconds_left(costs, 1) == expected.seconds_left(costs, 2) == pytest.approx(0.005)
+    assert expected.seconds_left(costs, 4) == 0
+    rates = [expected.rate(expected.load(costs, cut, costs[cut].bytes[0], "", 1.0), 2) for cut in (0, 1, 2)]
+    assert rates[0] < rates[1] < rates[2]  # fewer bytes, of two that leave as much to do
+
+
+def test_a_codec_is_expected_to_cost_and_to_gain_nothing():
+    costs = {0: cost(0.001, 1e6), 1: cost(0.01, 1e7), 2: cost(0.02, 1e6)}
+    plain, packed = (expected.rate(expected.load(costs, 1, 1e7, codec, 1.0), 2) for codec in ("", "zstd:6"))
+    assert packed < plain
+    slow = [expected.rate(expected.load(costs, 1, 1e7, codec, 0.0), 2) for codec in ("", "zstd:6")]
+    assert slow[0] == slow[1] == pytest.approx(30)  # the disk decides
+    assert expected.storing_seconds(costs[1], "zstd:6", 2) > expected.storing_seconds(costs[1], "lz4", 2)
+    assert expected.storing_seconds(costs[1], "", 2) == pytest.approx(1e7 / 300e6)

@@ -14,7 +14,7 @@ def test_tables():
     assert {"workers", "prefetch", "priority"} <= {knob.name for knob in drapps.knobs()}
     assert all(knob.least < knob.most and knob.cooldown_ms > 0 and knob.doc for knob in drapps.knobs())
     assert {flow.kind for flow in drapps.flows()} == {"sum", "gauge"}
-    assert [policy.name for policy in drapps.policies()] == ["fixed", "rules", "climb", "stages", "analytic"]
+    assert [policy.name for policy in drapps.policies()] == ["fixed", "rules", "climb", "stages", "analytic", "mpc"]
 
 
 def test_guide_names_every_row():

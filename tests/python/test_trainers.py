@@ -1,5 +1,6 @@
 """Trainers take drapps.DataLoader as it is: the loader they used in the end is one, and its count is right."""
 
+import contextlib
 import inspect
 import json
 import os
@@ -223,3 +224,54 @@ def test_ranks_share_the_epoch(ranks, way):
     for epoch in range(epochs):
         half = slice(epoch * n // 2, (epoch + 1) * n // 2)
         assert sorted(parts[0]["keys"][half] + parts[1]["keys"][half]) == list(range(n))
+
+
+# --- pauses ---
+
+
+class Paused:
+    """Stands for a loader that knows whether it is paused."""
+
+    def __init__(self):
+        self.on = 0
+
+    @contextlib.contextmanager
+    def pause(self):
+        self.on += 1
+        try:
+            yield
+        finally:
+            self.on -= 1
+
+
+def test_lightning_tells_of_validation():
+    pytest.importorskip("pytorch_lightning")
+    from drapps.torch.trainer_pauses import lightning_callback
+
+    paused, model, in_training, in_validation = Paused(), lightning_model(), [], []
+    model.on_train_batch_start = lambda *_: in_training.append(paused.on)
+    model.on_validation_batch_end = lambda *_: in_validation.append(paused.on)
+    trainer = lightning_trainer(max_epochs=2, callbacks=[lightning_callback(paused)], num_sanity_val_steps=0)
+    trainer.fit(model, make(0), make(0))
+    assert set(in_validation) == {1} and set(in_training) == {0} and paused.on == 0
+
+
+def test_transformers_tell_of_evaluation(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    from drapps.torch.trainer_pauses import transformers_callback
+
+    paused = Paused()
+
+    class Model(Classifier):
+        def forward(self, x, labels, key):
+            (in_training if self.training else in_evaluation).append(paused.on)
+            return super().forward(x, labels, key)
+
+    in_training, in_evaluation = [], []
+    args = transformers.TrainingArguments(str(tmp_path), num_train_epochs=2, eval_strategy="steps", eval_steps=3,
+                                          report_to=[], use_cpu=True, save_strategy="no",
+                                          remove_unused_columns=False)  # fmt: skip
+    trainer = transformers.Trainer(Model(), args, train_dataset=Points(N), eval_dataset=Points(N),
+                                   callbacks=[transformers_callback(paused)])  # fmt: skip
+    trainer.train()
+    assert set(in_evaluation) == {1} and set(in_training) == {0} and paused.on == 0

@@ -3,6 +3,7 @@
 Corners: all CPUs or few, storage as fast as memory or slow.  In each corner the manager fills a cache folder and reads
 it for some epochs; each fixed codec reads a folder that it has filled before.  All give the same bytes.  Rounds go
 over all corners, and in each over all ways in a new order, so that what changes on the machine meets all of them.
+After some rounds, codecs that are far slower than the best fixed one of a corner are not measured there any more.
 
 Moves: one loader keeps new samples while CPUs, and then bandwidth, are taken away and given back.  The manager should
 choose codecs that decompress faster where CPUs are short, and denser ones where bandwidth is.
@@ -20,12 +21,17 @@ import tempfile
 
 from benchmarks.experiments.statistics import equivalence
 from benchmarks.experiments.storage import manager_child
+from benchmarks.experiments.storage.kept_results import KeptResults
 from benchmarks.experiments.storage.scarce import Bandwidth, Child, Cpu
+from benchmarks.experiments.storage.storage_command import add_results
 
 MANAGER = "manager"
-FULL = {"rounds": 12, "samples": 400, "epochs": 2, "seconds": 1.0, "phase_samples": 240, "move_rounds": 5}
-QUICK = {"rounds": 3, "samples": 96, "epochs": 1, "seconds": 1.0, "phase_samples": 96, "move_rounds": 1}
+FULL = {"rounds": 12, "samples": 96, "epochs": 1, "seconds": 0.6, "phase_samples": 240, "move_rounds": 3}
+QUICK = {"rounds": 2, "samples": 48, "epochs": 1, "seconds": 0.3, "phase_samples": 96, "move_rounds": 1}
 MARGIN = 0.05  # "not worse by more than": beside the plain comparison
+TRIED = 3  # rounds in which all codecs are measured
+SAME = 0.02  # of v and rho: means this close are no move
+FAR = 0.75  # of the best fixed codec's median: slower ones are left out then
 
 
 class Setup:
@@ -88,26 +94,61 @@ def corners(args):
     return {f"{c}, {s}": (cpus[c], storage[s]) for c in cpus for s in storage}
 
 
-def measure(setup, kind, places, say):
-    """{corner: {way: [result of each round]}}"""
-    args, found = setup.args, {}
-    ways = [MANAGER, *manager_child.CODECS]
+def measure(setup, kinds, places, kept, say):
+    """{kind: {corner: {way: {round: result}}}}; rounds that there was no time for are missing."""
+    found = {kind: {corner: {} for corner in places} for kind in kinds}
     folders = {}
-    for codec in manager_child.CODECS:
-        say(f"{kind}: filling with {codec}")
-        folders[codec] = setup.folder(f"{kind}-{codec}")
-        setup.run(_config(kind, codec, folders[codec], 0), Cpu(""), 0)
-    for number in range(args.rounds):
-        for corner, (cpu, bytes_per_s) in places.items():
-            for way in random.Random(f"{number} {corner}").sample(ways, len(ways)):
-                say(f"round {number + 1} of {args.rounds}: {kind}, {corner}, {way}")
-                folder = folders.get(way) or setup.folder()
-                result = setup.run(_config(kind, way, folder, args.epochs, args.seconds), cpu, bytes_per_s)
-                found.setdefault(corner, {}).setdefault(way, []).append(result)
-                if way == MANAGER:
-                    shutil.rmtree(folder)
-    if len({result["hash"] for ways in found.values() for results in ways.values() for result in results}) != 1:
-        raise SystemExit(f"{kind}: codecs gave different bytes")
+    for number in range(setup.args.rounds):
+        for kind in kinds:
+            for corner, (cpu, bytes_per_s) in places.items():
+                there = found[kind][corner]
+                ways = [MANAGER, *in_race(there)] if number >= TRIED else [MANAGER, *manager_child.CODECS]
+                for way in random.Random(f"{number} {corner}").sample(ways, len(ways)):
+                    def run(kind=kind, corner=corner, cpu=cpu, bytes_per_s=bytes_per_s, way=way):
+                        say(f"round {number + 1} of {setup.args.rounds}: {kind}, {corner}, {way}")
+                        return _run(setup, folders, kind, way, cpu, bytes_per_s, say)
+
+                    result = kept.get(("corner", kind, corner, number, way), run)
+                    if result is None:
+                        return _checked(found)
+                    there.setdefault(way, {})[number] = result
+    return _checked(found)
+
+
+def in_race(ways):
+    """The codecs of a corner that are not far behind the best one, by the rounds so far; what they were is the same
+    when results are read again."""
+    middle = {way: statistics.median(rate(ways[way][number]) for number in range(TRIED)) for way in ways
+              if way != MANAGER}  # fmt: skip
+    return [way for way in manager_child.CODECS if middle[way] >= FAR * max(middle.values())]
+
+
+def rate(result):
+    """Samples a second of one run."""
+    return statistics.median(result["rates"])
+
+
+def _run(setup, folders, kind, way, cpu, bytes_per_s, say):
+    """One way in one corner; a fixed codec's folder is filled when it is needed first."""
+    args = setup.args
+    if way == MANAGER:
+        folder = setup.folder()
+        result = setup.run(_config(kind, way, folder, args.epochs, args.seconds), cpu, bytes_per_s)
+        shutil.rmtree(folder)
+        return result
+    if (kind, way) not in folders:
+        say(f"{kind}: filling with {way}")
+        folders[kind, way] = setup.folder(f"{kind}-{way}")
+        setup.run(_config(kind, way, folders[kind, way], 0), Cpu(""), 0)
+    return setup.run(_config(kind, way, folders[kind, way], args.epochs, args.seconds), cpu, bytes_per_s)
+
+
+def _checked(found):
+    """The results, which are of the same bytes for each kind."""
+    for kind, places in found.items():
+        results = [result for ways in places.values() for rounds in ways.values() for result in rounds.values()]
+        if len({result["hash"] for result in results}) > 1:
+            raise SystemExit(f"{kind}: codecs gave different bytes")
     return found
 
 
@@ -116,18 +157,22 @@ def _config(kind, codec, folder, epochs, seconds=0.0):
 
 
 def judge(ways):
-    """The manager beside the fixed codec that was fastest: {"best", "ratio", "low", "high", ...}."""
-    rates = {way: [statistics.median(result["rates"]) for result in results] for way, results in ways.items()}
-    middle = {way: statistics.median(values) for way, values in rates.items()}
-    best = max((way for way in rates if way != MANAGER), key=middle.get)
+    """The manager beside the fixed codec that was fastest: {"best", "ratio", "low", "high", ...}, by the rounds in
+    which both were measured; ways: {way: {round: result}}."""
+    rates = {way: {number: rate(result) for number, result in results.items()} for way, results in ways.items()}
+    middle = {way: statistics.median(values.values()) for way, values in rates.items()}
+    most = max(len(values) for way, values in rates.items() if way != MANAGER)
+    lasting = [way for way in rates if way != MANAGER and len(rates[way]) >= most - 1]  # the others were far behind
+    best = max(lasting, key=middle.get)
     found = {"best": best, "rates": middle}
-    ratios = [ours / theirs for ours, theirs in zip(rates[MANAGER], rates[best])]
+    ratios = [rates[MANAGER][number] / rates[best][number] for number in rates[MANAGER] if number in rates[best]]
     if len(ratios) < 2:
-        return {**found, "ratio": ratios[0], "verdict": "one round: no verdict"}
+        return {**found, "ratio": ratios[0] if ratios else 0.0, "rounds": len(ratios), "verdict": "too few rounds"}
     test = equivalence(ratios, MARGIN)
     verdict = "worse" if test.high < 1 else "better" if test.low > 1 else "not worse"
     return {**found, "ratio": test.ratio, "low": test.low, "high": test.high, "within_margin": test.at_least,
-            "noise": statistics.stdev(map(math.log, rates[best])), "verdict": verdict}  # fmt: skip
+            "rounds": len(ratios), "noise": statistics.stdev(map(math.log, rates[best].values())),
+            "verdict": verdict}  # fmt: skip
 
 
 # --- moves ---
@@ -164,7 +209,22 @@ def moves(rounds):
             yield taken, term, None, None, "nothing was chosen"
             continue
         a, b = statistics.fmean(a), statistics.fmean(b)
-        yield taken, term, a, b, text if b > a else "as before" if b == a else f"not {text}"
+        yield taken, term, a, b, "as before" if abs(b - a) < SAME else text if b > a else f"not {text}"
+
+
+def measure_moves(setup, kinds, kept, say):
+    """{kind: [phases of each round]}"""
+    found = {kind: [] for kind in kinds}
+    for number in range(setup.args.move_rounds):
+        for kind in kinds:
+            def run(kind=kind):
+                say(f"{kind}: moves, {number + 1} of {setup.args.move_rounds}")
+                return setup.run_phases(kind, phases_of(setup.args))
+
+            result = kept.get(("moves", kind, number), run)
+            if result is not None:
+                found[kind].append(result)
+    return found
 
 
 # --- command ---
@@ -188,45 +248,48 @@ def main(argv, make_parser):
     parser.add_argument("--io-poor", type=float, default=62.5e6, metavar="BYTES/S", help="(62.5e6, as PRESTO's)")
     parser.add_argument("--only", choices=("corners", "moves"))
     parser.add_argument("--work", metavar="DIR", help="where samples are kept meanwhile")
+    add_results(parser)
     args = parser.parse_args(argv)
     for name, value in (QUICK if args.quick else FULL).items():
         if getattr(args, name) is None:
             setattr(args, name, value)
     if args.quick and args.kinds == "floats,pixels":
         args.kinds = "floats"
-    result = {"experiment": "storage manager", "cpu_poor": args.cpu_poor,
-              "io": [args.io_rich, args.io_middle, args.io_poor], "cpus": len(os.sched_getaffinity(0)),
-              "samples": args.samples, "corners": {}, "moves": {}}  # fmt: skip
+    kinds = args.kinds.split(",")
+    names = ("data", "samples", "epochs", "seconds", "phase_samples", "cpu_poor", "io_rich", "io_middle", "io_poor")
+    settings = {name.replace("_", "-"): getattr(args, name) for name in names}
+    kept = KeptResults(args, settings)
+    result = {"experiment": "storage manager", **settings, "cpus": len(os.sched_getaffinity(0)), "corners": {},
+              "moves": {}}  # fmt: skip
 
     def say(text):
         print(text, file=sys.stderr)
 
     with tempfile.TemporaryDirectory(prefix="drapps-storage-", dir=args.work) as work:
         setup = Setup(args, work)
-        for kind in args.kinds.split(","):
-            if args.only != "moves":
-                result["corners"][kind] = measure(setup, kind, corners(args), say)
-            if args.only != "corners":
-                result["moves"][kind] = []
-                for number in range(args.move_rounds):
-                    say(f"{kind}: moves, {number + 1} of {args.move_rounds}")
-                    result["moves"][kind].append(setup.run_phases(kind, phases_of(args)))
+        if args.only != "corners":
+            result["moves"] = measure_moves(setup, kinds, kept, say)
+        if args.only != "moves":
+            result["corners"] = measure(setup, kinds, corners(args), kept, say)
     return result
 
 
 def tables(result):
     """[(title, head, rows)] for people."""
     codecs = list(manager_child.CODECS)
-    head = ("kept", "corner", *((name, "right") for name in (*codecs, MANAGER)), "best", ("manager / best", "right"),
-            "90 %", "verdict")  # fmt: skip
+    head = ("kept", "corner", *((name, "right") for name in (*codecs, MANAGER)), "best", ("rounds", "right"),
+            ("manager / best", "right"), "90 %", "verdict")  # fmt: skip
     rows, chosen = [], []
     for kind, corners_of in result["corners"].items():
         for corner, ways in corners_of.items():
+            if MANAGER not in ways or len(ways) < 2:
+                continue
             found = judge(ways)
             between = f"{found['low']:.3f} to {found['high']:.3f}" if "low" in found else "-"
-            rows.append((kind, corner, *(f"{found['rates'][way]:.0f}" for way in (*codecs, MANAGER)), found["best"],
-                         f"{found['ratio']:.3f}", between, found["verdict"]))  # fmt: skip
-            runs = ways[MANAGER]
+            rates = (f"{found['rates'][way]:.0f}" if way in found["rates"] else "-" for way in (*codecs, MANAGER))
+            rows.append((kind, corner, *rates, found["best"], str(found["rounds"]), f"{found['ratio']:.3f}", between,
+                         found["verdict"]))  # fmt: skip
+            runs = list(ways[MANAGER].values())
             chosen.append((kind, corner, _choices_text([run["choices"]["best"] for run in runs]),
                            _choices_text([run["choices"]["probe"] for run in runs]),
                            f"{statistics.fmean(run['share'] for run in runs):.2f}",
@@ -237,7 +300,7 @@ def tables(result):
                                           ("first epoch", "right")), chosen)  # fmt: skip
     rows = []
     for kind, rounds in result["moves"].items():
-        for phase in rounds[0]:
+        for phase in rounds[0] if rounds else ():
             rows.append((kind, phase, _choices_text([r[phase]["choices"] for r in rounds]),
                          *(_mean_text([r[phase][term] for r in rounds]) for term in ("v", "rho"))))  # fmt: skip
     if rows:
@@ -245,7 +308,7 @@ def tables(result):
         yield "choices in the second half of each phase", head, rows
         head = ("kept", "what happened", "term", ("before", "right"), ("then", "right"), "verdict")
         yield "moves", head, [(kind, taken, term, _mean_text([a]), _mean_text([b]), verdict)
-                              for kind, rounds in result["moves"].items()
+                              for kind, rounds in result["moves"].items() if rounds
                               for taken, term, a, b, verdict in moves(rounds)]  # fmt: skip
 
 

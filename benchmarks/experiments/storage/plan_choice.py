@@ -11,13 +11,15 @@ import sys
 
 from benchmarks.experiments.statistics import equivalence
 from benchmarks.experiments.storage import plan_pipelines
+from benchmarks.experiments.storage.kept_results import KeptResults
+from benchmarks.experiments.storage.storage_command import add_results
 from drapps.plan.outcome import sorted_rows
 from drapps.plan.plan_text import AS_IT_IS
 from drapps.plan.planner import Planner
 from drapps.plan.racing import Outcome, Race
 from drapps.plan.scoring import Weights
 
-FULL = {"samples": 500, "rounds": 5, "plans": 3, "pairs": 12}
+FULL = {"samples": 160, "rounds": 3, "plans": 3, "pairs": 12}
 QUICK = {"samples": 40, "rounds": 1, "plans": 1, "pairs": 1}
 SHARE = 0.1  # of the exhaustive measurement's time: what the planner may take
 BUDGET = 0.09  # of it: what it is given, as it ends a bit late
@@ -48,37 +50,49 @@ class Exhaustive(Planner):
     race = Every
 
     def __init__(self, pipe, rounds, only=(), **more):
-        self._only = set(only)
+        self._only = set(only)  # names
         super().__init__(pipe, budget=NO_LIMIT, samples=len(pipe), rounds=rounds, drop_caches=False, seed=0, **more)
 
     def _strategies(self):
-        return [s for s in super()._strategies() if not self._only or s in self._only]
+        return [s for s in super()._strategies() if not self._only or s.name in self._only]
 
 
-def measure(pipe, args, say):
-    """What the exhaustive measurement, the plans and the comparison found for a pipeline."""
+def measure(name, pipe, args, kept, say):
+    """What the exhaustive measurement, the plans and the comparison found for a pipeline; None: no time was left."""
     common = {"objective": Weights(), "options": {"batch_size": args.batch_size}, "work": args.work, "memory": None,
               "tell": lambda text: None}  # fmt: skip
-    say("exhaustive")
-    every = Exhaustive(pipe, args.rounds, **common).run()
-    seconds = every.facts["seconds"]
-    plans = []
-    for seed in range(args.plans):
-        say(f"plan {seed + 1} of {args.plans}, {BUDGET * seconds:.1f} s")
-        plans.append(Planner(pipe, budget=BUDGET * seconds, rounds=5, samples=None, seed=seed, drop_caches=False,
-                             **common).run())  # fmt: skip
-    chosen = [plan.chosen for plan in plans if plan.chosen]
-    say(f"side by side, {args.pairs} rounds")
-    pairs = Exhaustive(pipe, args.pairs, {every.chosen, AS_IT_IS, *chosen}, **common).run()
-    values = {row.strategy.name: list(row.values) for row in pairs.rows}
-    return {"samples": len(pipe), "measured": every.facts["measured_samples"], "seconds": seconds,
-            "best": every.chosen.name, "untouched": AS_IT_IS.name, "values": values,
+
+    def exhaustive():
+        say("exhaustive")
+        return described(Exhaustive(pipe, args.rounds, **common).run(), pipe)
+
+    def plan(seed):
+        budget = BUDGET * every["seconds"]
+        say(f"plan {seed + 1} of {args.plans}, {budget:.1f} s")
+        found = Planner(pipe, budget=budget, rounds=5, samples=None, seed=seed, drop_caches=False, **common).run()
+        return {"chosen": found.chosen and found.chosen.name, "seconds": found.facts["seconds"],
+                "samples": found.facts["measured_samples"], "strategies": len(found.rows)}  # fmt: skip
+
+    def pairs():
+        say(f"side by side, {args.pairs} rounds")
+        names = {every["best"], AS_IT_IS.name, *(one["chosen"] for one in plans if one["chosen"])}
+        rows = Exhaustive(pipe, args.pairs, names, **common).run().rows
+        return {"values": {row.strategy.name: list(row.values) for row in rows}}
+
+    every, plans = kept.get(("exhaustive", name), exhaustive), []
+    for seed in range(args.plans if every else 0):
+        plans.append(kept.get(("plan", name, seed), lambda seed=seed: plan(seed)))
+    beside_each_other = kept.get(("pairs", name), pairs) if every and None not in plans else None
+    return beside_each_other and {**every, **beside_each_other, "plans": plans}
+
+
+def described(every, pipe):
+    """The result of an exhaustive measurement."""
+    return {"samples": len(pipe), "measured": every.facts["measured_samples"], "seconds": every.facts["seconds"],
+            "best": every.chosen.name, "untouched": AS_IT_IS.name,
             "strategies": [{"name": row.strategy.name, "values": list(row.values), "storage": row.storage.mid,
                             "preparation": row.preparation.mid} for row in sorted_rows(every.rows)],
-            "refused": {strategy.name: why for strategy, why in every.refused.items()},
-            "plans": [{"chosen": plan.chosen and plan.chosen.name, "seconds": plan.facts["seconds"],
-                       "samples": plan.facts["measured_samples"], "strategies": len(plan.rows)}
-                      for plan in plans]}  # fmt: skip
+            "refused": {strategy.name: why for strategy, why in every.refused.items()}}  # fmt: skip
 
 
 def beside(values, name, other):
@@ -104,10 +118,13 @@ def main(argv, make_parser):
     parser.add_argument("--pipelines", default=",".join(plan_pipelines.PIPELINES), help="which of them (all)")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--work", metavar="DIR", help="where strategies are tried, on the disk that is meant")
+    add_results(parser)
     args = parser.parse_args(argv)
     for name, value in (QUICK if args.quick else FULL).items():
         if getattr(args, name) is None:
             setattr(args, name, value)
+    kept = KeptResults(args, {name.replace("_", "-"): getattr(args, name) for name in
+                              ("data", "samples", "rounds", "pairs", "batch_size")})  # fmt: skip
     found = {}
     for name in args.pipelines.split(","):
         if name not in plan_pipelines.PIPELINES:
@@ -116,7 +133,11 @@ def main(argv, make_parser):
         if pipe is None:
             print(f"{name}: left out, {args.data} has no data for it", file=sys.stderr)
             continue
-        found[name] = measure(pipe, args, lambda text, name=name: print(f"{name}: {text}", file=sys.stderr))
+        one = measure(name, pipe, args, kept, lambda text, name=name: print(f"{name}: {text}", file=sys.stderr))
+        if one is None:
+            print(f"{name}: not finished", file=sys.stderr)
+        else:
+            found[name] = one
     return {"experiment": "storage planner", "pipelines": found}
 
 

@@ -11,7 +11,7 @@ from benchmarks.experiments.storage.codec_data import files
 
 PHOTOS = ("*.JPEG", "*.jpeg", "*.jpg")
 TEXT_BYTES, TOKENS, VOCABULARY, WIDTH = 4096, 512, 4096, 128
-MOST_VOXELS = 1 << 24
+MOST_VOXELS = 1 << 22
 
 
 def repeated(paths, samples):

@@ -17,7 +17,9 @@ from PIL import Image
 
 from benchmarks.experiments.storage.plan_pipelines import PHOTOS
 from benchmarks.experiments.storage.codec_data import files
+from benchmarks.experiments.storage.kept_results import KeptResults
 from benchmarks.experiments.storage.scarce import Bandwidth, run_child
+from benchmarks.experiments.storage.storage_command import add_results
 
 SIZES = {"10 KB": 58, "100 KB": 183, "1 MB": 591, "5 MB": 1320, "20 MB": 2640}  # sides of square images
 TOTAL_BYTES = 240 << 20  # of a size's decoded samples, about
@@ -28,7 +30,7 @@ QUICK = {"rounds": 2, "epochs": 1, "seconds": 0.2, "total": TOTAL_BYTES // 4}
 
 
 def write_images(data, folder, side, n):
-    """n square JPEGs of some photographs of a folder, each as several files."""
+    """n square JPEGs of some photographs of a folder, each as several files; returns bytes of one, on average."""
     sources = files(pathlib.Path(data), *PHOTOS)
     if not sources:
         raise SystemExit(f"{data}: has no JPEG files")
@@ -41,6 +43,7 @@ def write_images(data, folder, side, n):
         place = folder / str(i % 2)
         place.mkdir(parents=True, exist_ok=True)
         (place / f"{i:05d}.jpg").write_bytes(blobs[i % len(blobs)])
+    return sum(len(blobs[i % len(blobs)]) for i in range(n)) / n
 
 
 def ways(cpus):
@@ -51,36 +54,51 @@ def ways(cpus):
             "handoff, all CPUs": ("handoff", cpus, False, False)}  # fmt: skip
 
 
-def measure(args, work, say):
+def measure(args, work, kept, say):
     """{size: {"bytes", "stored", "samples", "rates": {way: [rate of each round]}}}"""
-    bandwidth, cpus, found = Bandwidth(work, "/sizes/"), len(os.sched_getaffinity(0)), {}
-    for name, side in SIZES.items():
-        size = side * side * 3
-        n = int(np.clip(args.total // size, LEAST, MOST))
-        folder = work / "sizes" / str(side)
-        say(f"writing {n} images of {name}")
-        write_images(args.data, folder, side, n)
-        stored = sum(path.stat().st_size for path in folder.rglob("*.jpg")) / n
-        found[name] = {"bytes": size, "stored": stored, "samples": n, "rates": {}, "hashes": {}}
+    bandwidth, cpus = Bandwidth(work, "/sizes/"), len(os.sched_getaffinity(0))
+    stored, found = {}, {}
     for number in range(args.rounds):
         for name, side in SIZES.items():
-            one = found[name]
-            for way, (kind, threads, memory, slow) in ways(cpus).items():
-                say(f"round {number + 1} of {args.rounds}: {name}, {way}")
-                bandwidth.set(args.bandwidth if slow else 0)
-                config = {"folder": str(work / "sizes" / str(side)), "way": kind, "threads": threads,
-                          "batch": int(np.clip(BATCH_BYTES // one["bytes"], 1, 64)), "epochs": args.epochs,
-                          "seconds": args.seconds,
-                          "memory": 2 * one["samples"] * one["bytes"] + (64 << 20) if memory else 0}  # fmt: skip
-                result = run_child("size_child.py", config, bandwidth.environment())
-                if memory and not result["kept"]:
-                    raise SystemExit(f"{name}: nothing was kept in memory")
+            n = int(np.clip(args.total // (side * side * 3), LEAST, MOST))
+            for way, setting in ways(cpus).items():
+                def run(name=name, side=side, way=way, setting=setting, n=n):
+                    if name not in stored:
+                        say(f"writing {n} images of {name}")
+                        stored[name] = write_images(args.data, work / "sizes" / str(side), side, n)
+                    say(f"round {number + 1} of {args.rounds}: {name}, {way}")
+                    return {**_run(args, work, bandwidth, name, side, n, setting), "stored": stored[name]}
+
+                result = kept.get((name, number, way), run)
+                if result is None:
+                    return _checked(found)
+                one = found.setdefault(name, {"bytes": side * side * 3, "stored": result["stored"], "samples": n,
+                                              "rates": {}, "hashes": {}})  # fmt: skip
                 one["rates"].setdefault(way, []).append(statistics.median(result["rates"]))
-                one["hashes"].setdefault(kind, set()).add(result["hash"])
+                one["hashes"].setdefault(setting[0], set()).add(result["hash"])
+    return _checked(found)
+
+
+def _run(args, work, bandwidth, name, side, n, setting):
+    """What a child found for one size and way."""
+    (kind, threads, memory, slow), size = setting, side * side * 3
+    bandwidth.set(args.bandwidth if slow else 0)
+    config = {"folder": str(work / "sizes" / str(side)), "way": kind, "threads": threads,
+              "batch": int(np.clip(BATCH_BYTES // size, 1, 64)), "epochs": args.epochs, "seconds": args.seconds,
+              "memory": 2 * n * size + (64 << 20) if memory else 0}  # fmt: skip
+    result = run_child("size_child.py", config, bandwidth.environment())
+    if memory and not result["kept"]:
+        raise SystemExit(f"{name}: nothing was kept in memory")
+    return result
+
+
+def _checked(found):
+    """The sizes of which every way was measured; all of these gave the same bytes."""
+    whole = len(ways(1))
     for name, one in found.items():
         if any(len(hashes) > 1 for hashes in one.pop("hashes").values()):
             raise SystemExit(f"{name}: ways gave different bytes")
-    return found
+    return {name: one for name, one in found.items() if len(one["rates"]) == whole}
 
 
 def main(argv, make_parser):
@@ -93,12 +111,15 @@ def main(argv, make_parser):
         parser.add_argument(f"--{name}", type=kind, metavar="N", help=f"{text} ({FULL[name]}; quick: {QUICK[name]})")
     parser.add_argument("--bandwidth", type=float, default=62.5e6, metavar="BYTES/S", help="of slow storage (62.5e6)")
     parser.add_argument("--work", metavar="DIR", help="where images are kept meanwhile")
+    add_results(parser)
     args = parser.parse_args(argv)
     for name, value in (QUICK if args.quick else FULL).items():
         if getattr(args, name) is None:
             setattr(args, name, value)
+    names = ("data", "epochs", "seconds", "total", "bandwidth")
+    kept = KeptResults(args, {name: getattr(args, name) for name in names})
     with tempfile.TemporaryDirectory(prefix="drapps-storage-", dir=args.work) as work:
-        sizes = measure(args, pathlib.Path(work), lambda text: print(text, file=sys.stderr))
+        sizes = measure(args, pathlib.Path(work), kept, lambda text: print(text, file=sys.stderr))
     return {"experiment": "storage sizes", "bandwidth": args.bandwidth, "cpus": len(os.sched_getaffinity(0)),
             "sizes": sizes}  # fmt: skip
 

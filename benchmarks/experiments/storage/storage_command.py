@@ -13,6 +13,7 @@ PARTS = {
     "planner": ("the planner's choice beside an exhaustive measurement", "plan_choice"),
     "sizes": ("caches and threads, by the size of samples", "size_sweep"),
 }
+MINUTES = 11  # of a run that is not told otherwise
 
 
 def make_parser(part, text):
@@ -21,6 +22,14 @@ def make_parser(part, text):
     parser.add_argument("--save", metavar="FILE", help="also write the result as JSON")
     parser.add_argument("--markdown", metavar="FILE", help="also write the tables as Markdown")
     return parser
+
+
+def add_results(parser):
+    """The options of parts that take minutes."""
+    parser.add_argument("--results", metavar="FILE", help="keep results here as they are measured; what is there is "
+                        "not measured again, so that the same command goes on where it was stopped")  # fmt: skip
+    parser.add_argument("--minutes", type=float, default=MINUTES, metavar="N", help="begin no further measurement "
+                        f"after so long, and print what there is ({MINUTES}; 0: no limit)")  # fmt: skip
 
 
 def markdown(found):

@@ -19,7 +19,7 @@ TABLE = (
     Row("large", "large", "samples of 10 MB, and memory"),
     Row("objects", "objects", "a list of Python objects: the memory that workers add"),
     Row("start", "first_batch", "from construction to the first batch"),
-    Row("epochs", "epochs", "from the last step of an epoch to the first batch of the next"),
+    Row("epochs", "epoch_gap", "from the last step of an epoch to the first batch of the next"),
     Row("kill", "kills", "a random worker is killed every two seconds"),
     Row("one-slow", "one_slow", "one sample of 2 s among those of 10 ms: does the consumer stall?"),
     Row("decoupled", "decoupled", "steps of 50 ms, batches that take one worker 40 ms"),

@@ -394,7 +394,7 @@ static dr_codec_class class_named(const char *name)
         return DR_CODEC_##id;
     DR_CODEC_CLASS_MAP(CLASS_TEST)
 #undef CLASS_TEST
-    PyErr_Format(PyExc_ValueError, "%s is no class of data", name);
+    PyErr_Format(PyExc_ValueError, "data_class must be a class of data (drapps.codec.CLASSES), got '%s'", name);
     return (dr_codec_class)0;
 }
 
@@ -445,17 +445,17 @@ PyObject *core_codec_keep(PyObject *module, PyObject *args)
     return status == DR_OK ? Py_NewRef(Py_None) : raise_status(PyModule_GetState(module), status, &err);
 }
 
-/* (class, spec, speed, seconds); the wish: (read bytes/s, cores, weight of encoding, weight of space). */
+/* (class, spec, speed, seconds); the criteria: (read bytes/s, cores, weight of encoding, weight of space). */
 PyObject *core_codec_choose(PyObject *module, PyObject *args)
 {
     Py_buffer buffer;
     const char *dtype, *kind;
     PyObject *dims, *result = NULL;
     dr_desc desc;
-    dr_codec_wish w;
+    dr_codec_criteria w;
     dr_codec_choice c;
     dr_error err = { 0 };
-    dr_codec_wish_defaults(&w);
+    dr_codec_criteria_defaults(&w);
     if (!PyArg_ParseTuple(args, "y*sO!s(dddd):codec_choose", &buffer, &dtype, &PyTuple_Type, &dims, &kind,
                           &w.read_bytes_per_s, &w.decode_cores, &w.encode_weight, &w.space_weight))
         return NULL;

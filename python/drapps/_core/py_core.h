@@ -17,7 +17,8 @@ typedef struct core_state {
     PyObject *dataset_type, *graph_type, *loader_type, *batch_type, *array_type, *runner_type, *jpeg_type,
         *jpeg_index_type, *shmpool_type, *block_type, *result_type, *claim_type, *sample_type, *placement_type,
         *worker_state_type, *slot_type, *blocked_time_type, *forked_type, *store_type, *monitor_type, *trace_type,
-        *trace_reader_type, *shmpool_controller_type, *ledger_type, *codec_type, *codec_dict_type, *pack_type;
+        *trace_reader_type, *shmpool_controller_type, *ledger_type, *codec_type, *codec_dict_type, *pack_type,
+        *sim_type, *sim_env_type;
     PyObject *errors[16];   /* at [-status]: the exception of each failure */
     PyObject *file_missing; /* DR_ERR_NOT_FOUND of a path */
     PyObject *base_error;
@@ -78,7 +79,7 @@ typedef struct py_block {
 extern PyType_Spec core_dataset_spec, core_graph_spec, core_loader_spec, core_batch_spec, core_array_spec,
     core_runner_spec, core_jpeg_spec, core_jpeg_index_spec, core_shmpool_spec, core_block_spec, core_store_spec,
     core_monitor_spec, core_trace_spec, core_trace_reader_spec, core_shmpool_controller_spec, core_ledger_spec,
-    core_codec_spec, core_codec_dict_spec, core_pack_spec;
+    core_codec_spec, core_codec_dict_spec, core_pack_spec, core_sim_spec, core_sim_env_spec;
 extern PyStructSequence_Desc core_result_desc, core_claim_desc, core_sample_desc, core_placement_desc,
     core_worker_state_desc, core_slot_desc, core_blocked_time_desc, core_forked_desc;
 
@@ -127,6 +128,10 @@ PyObject *core_flows_json(PyObject *module, PyObject *unused);
 PyObject *core_policies_json(PyObject *module, PyObject *unused);
 PyObject *core_pack_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_ledger_open(PyObject *module, PyObject *args);
+PyObject *core_sim_json(PyObject *module, PyObject *unused);
+PyObject *core_sim_env_json(PyObject *module, PyObject *unused);
+PyObject *core_sim_open(PyObject *module, PyObject *args);
+PyObject *core_sim_env_open(PyObject *module, PyObject *args);
 PyObject *core_codec_open(PyObject *module, PyObject *args);
 PyObject *core_codec_peek(PyObject *module, PyObject *args);
 PyObject *core_codec_decode(PyObject *module, PyObject *args);

@@ -471,10 +471,10 @@ static dr_status ask_running(dr_loader *loader, const void *unused, char **text,
     return dr_loader_running(loader, text, err);
 }
 
-static dr_status ask_untold(dr_loader *loader, const void *unused, char **text, dr_error *err)
+static dr_status ask_unreported_bad(dr_loader *loader, const void *unused, char **text, dr_error *err)
 {
     (void)unused;
-    return dr_loader_untold(loader, text, err);
+    return dr_loader_unreported_bad(loader, text, err);
 }
 
 static PyObject *state(PyObject *self, PyObject *args)
@@ -507,10 +507,10 @@ static PyObject *running(PyObject *self, PyObject *unused)
     return call_text(self, ask_running, NULL);
 }
 
-static PyObject *untold(PyObject *self, PyObject *unused)
+static PyObject *unreported_bad(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return call_text(self, ask_untold, NULL);
+    return call_text(self, ask_unreported_bad, NULL);
 }
 
 static PyObject *take_state(PyObject *self, PyObject *args,
@@ -587,6 +587,40 @@ static PyObject *decisions(PyObject *self, PyObject *args)
     return list;
 }
 
+static PyObject *set_weights(PyObject *self, PyObject *args)
+{
+    const char *weights;
+    if (!PyArg_ParseTuple(args, "O&:set_weights", text_or_none, &weights))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_error err = { 0 };
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_loader_set_weights(loader, weights, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *pause_loader(PyObject *self, PyObject *args)
+{
+    int paused;
+    if (!PyArg_ParseTuple(args, "p:pause", &paused))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_error err = { 0 };
+    dr_status status = paused ? dr_loader_pause(loader, &err) : dr_loader_resume(loader, &err);
+    leave(self);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    Py_RETURN_NONE;
+}
+
 static PyObject *set(PyObject *self, PyObject *args)
 {
     const char *knob;
@@ -650,11 +684,13 @@ static PyMethodDef methods[] = {
     { "decisions", decisions, METH_VARARGS, "decisions(after): those of the policy with higher numbers, as tuples." },
     { "explain", explain, METH_NOARGS, "What runs, as text." },
     { "running", running, METH_NOARGS, "What the threads are at, as JSON." },
-    { "untold", untold, METH_NOARGS, "Bad samples after the last batch of an epoch, as JSON; once." },
+    { "unreported_bad", unreported_bad, METH_NOARGS, "Bad samples after the last batch of an epoch, as JSON; once." },
     { "profile", profile, METH_VARARGS, "profile(samples): time and bytes of each op, as JSON." },
     { "note", note, METH_VARARGS, "note(json): writes an event into the trace, where there is one." },
     { "set", set, METH_VARARGS, "set(knob, value): changes a setting while it runs." },
     { "get", get, METH_VARARGS, "get(knob): the value of a setting." },
+    { "set_weights", set_weights, METH_VARARGS, "set_weights(text): what the policy aims for from then on." },
+    { "pause", pause_loader, METH_VARARGS, "pause(paused): the consumer does something else, or goes on." },
     { "close", close_loader, METH_NOARGS, "Stops and frees; batches that are held stay valid." },
     { 0 },
 };

@@ -170,6 +170,11 @@ static PyMethodDef functions[] = {
       "adapt_shmpool(shmpool, *, policy, weights, name, ...): see drapps/shmpool_controller.h" },
     { "open_pack", (PyCFunction)(void (*)(void))core_pack_open, METH_VARARGS | METH_KEYWORDS,
       "open_pack(dataset, folder, *, graph, n_nodes, ...): see drapps/pack.h" },
+    { "sim_json", core_sim_json, METH_NOARGS, "The simulator's tables, as JSON." },
+    { "sim_env_json", core_sim_env_json, METH_NOARGS, "The tables of its environments, as JSON." },
+    { "open_sim", core_sim_open, METH_VARARGS, "open_sim(machine, workload, model, scenario, set, weights, seed)" },
+    { "open_sim_env", core_sim_env_open, METH_VARARGS,
+      "open_sim_env(machine, workload, model, scenario, set, weights, seed, n, seconds, base)" },
     { "open_ledger", core_ledger_open, METH_VARARGS, "open_ledger(path, n_samples); path None: memory alone" },
     { "codec_stages_json", core_codec_stages_json, METH_NOARGS, "Every stage of codecs, as JSON." },
     { "open_codec", core_codec_open, METH_VARARGS, "open_codec(spec, dictionary=None)" },
@@ -181,7 +186,7 @@ static PyMethodDef functions[] = {
     { "codec_candidates", core_codec_candidates, METH_VARARGS, "codec_candidates(data_class, dtype)" },
     { "codec_measured", core_codec_measured, METH_VARARGS, "codec_measured(spec, data_class)" },
     { "codec_keep", core_codec_keep, METH_VARARGS, "codec_keep(spec, data_class, (encode, decode, ratio))" },
-    { "codec_choose", core_codec_choose, METH_VARARGS, "codec_choose(data, dtype, dims, kind, wish)" },
+    { "codec_choose", core_codec_choose, METH_VARARGS, "codec_choose(data, dtype, dims, kind, criteria)" },
     { "open_monitor", core_monitor_open, METH_VARARGS, "open_monitor(interval_ms, history, root)" },
     { "live_read", core_live_read, METH_VARARGS, "live_read(pid): what running loaders show, as JSON; 0: all" },
     { "metrics_text", core_metrics_text, METH_NOARGS, "The metrics of this process." },
@@ -252,6 +257,8 @@ static int add_types(PyObject *module, core_state *state)
         { &state->codec_type, &core_codec_spec },
         { &state->codec_dict_type, &core_codec_dict_spec },
         { &state->pack_type, &core_pack_spec },
+        { &state->sim_type, &core_sim_spec },
+        { &state->sim_env_type, &core_sim_env_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);

@@ -14,4 +14,7 @@ PyObject *py_decisions(const dr_decision *decisions, size_t n);
 /* The value of a knob: an int where it is a count. */
 PyObject *py_knob_value(int knob, double value);
 
+/* What happened in a simulation, as a dict. */
+PyObject *py_sim_result(const dr_sim_result *result);
+
 #endif

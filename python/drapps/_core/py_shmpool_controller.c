@@ -101,15 +101,15 @@ PyObject *core_parse_weights(PyObject *module, PyObject *args)
 #undef ROW
     };
     const char *text;
-    dr_weights weights;
+    dr_weights_schedule weights;
     dr_error err = { 0 };
     if (!PyArg_ParseTuple(args, "s:parse_weights", &text))
         return NULL;
-    if (dr_weights_parse(text, &weights, &err) != DR_OK)
+    if (dr_weights_schedule_parse(text, &weights, &err) != DR_OK)
         return raise_status(PyModule_GetState(module), DR_ERR_ARG, &err);
     PyObject *dict = PyDict_New();
     for (int i = 0; dict && i < DR_N_TERMS; i++) {
-        PyObject *value = PyFloat_FromDouble(weights.of[i]);
+        PyObject *value = PyFloat_FromDouble(weights.otherwise.of[i]);
         if (!value || PyDict_SetItemString(dict, names[i], value) < 0)
             Py_CLEAR(dict);
         Py_XDECREF(value);
@@ -180,6 +180,25 @@ static PyObject *hold(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *set_weights(PyObject *self, PyObject *args)
+{
+    const char *weights;
+    dr_error err = { 0 };
+    if (!PyArg_ParseTuple(args, "O&:set_weights", text_or_none, &weights))
+        return NULL;
+    dr_status status = dr_shmpool_controller_set_weights(controller_of(self), weights, &err);
+    return status == DR_OK ? Py_NewRef(Py_None) : raise_status(state_of(self), status, &err);
+}
+
+static PyObject *pause_controller(PyObject *self, PyObject *args)
+{
+    int paused;
+    if (!PyArg_ParseTuple(args, "p:pause", &paused))
+        return NULL;
+    dr_shmpool_controller_pause(controller_of(self), paused);
+    Py_RETURN_NONE;
+}
+
 static PyObject *decisions(PyObject *self, PyObject *args)
 {
     unsigned long long after = 0;
@@ -218,6 +237,8 @@ static PyMethodDef methods[] = {
     { "set", set, METH_VARARGS, "set(knob, value): the user's, from then on" },
     { "watch", watch, METH_VARARGS, "watch(pid): counts as own" },
     { "hold", hold, METH_VARARGS, "hold(held): no pass runs" },
+    { "set_weights", set_weights, METH_VARARGS, "set_weights(text): what the policy aims for from then on" },
+    { "pause", pause_controller, METH_VARARGS, "pause(paused): the consumer does something else" },
     { "decisions", decisions, METH_VARARGS, "decisions(after=0): as tuples" },
     { "stop", stop, METH_NOARGS, "Nothing is turned any more." },
     { 0 },

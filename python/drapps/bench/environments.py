@@ -29,6 +29,7 @@ TABLE = {
     "streaming": Environment((*TORCH, PILLOW, "mosaicml-streaming==0.13.0"), (TORCHVISION,), (), ("gcc", "binutils")),
     "litdata": Environment((*TORCH, PILLOW, "litdata==0.2.76"), (TORCHVISION,), (), ("gcc", "binutils")),
     "codecs": Environment(("numpy", "zstandard==0.25.0", "lz4==4.4.5", "blosc2==4.14.1", "pcodec==1.1.0")),
+    "rl": Environment((*TORCH, "gymnasium==1.4.0", "stable-baselines3==2.9.2")),
     "webdataset": Environment((*TORCH, PILLOW, "webdataset==1.0.2"), (TORCHVISION,), (), ("gcc", "binutils")),
 }
 READY = "drapps-ready"  # written last: an environment without it is incomplete

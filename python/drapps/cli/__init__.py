@@ -11,7 +11,7 @@ from importlib import import_module
 
 COMMANDS = (
     "bench", "burn", "cat", "codec", "experiment", "info", "ls", "ops", "pack", "plan", "preview", "profile", "report",
-    "serve", "top", "trace", "unpack", "verify",
+    "scheduler", "serve", "top", "trace", "unpack", "verify",
 )  # fmt: skip
 
 
@@ -72,5 +72,8 @@ def _run(argv):
 def _fail(error, status):
     from drapps.printable import printable
 
-    print(f"drapps: {printable(error)}", file=sys.stderr)
+    text = str(error)
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        text = f"{os.fsdecode(error.filename)}: {error.strerror}"
+    print(f"drapps: {printable(text)}", file=sys.stderr)
     return status

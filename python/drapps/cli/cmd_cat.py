@@ -3,6 +3,8 @@
 import os
 import sys
 
+from drapps.counted import counted
+
 HELP = "write a field of a sample to stdout"
 
 
@@ -36,7 +38,13 @@ def find(dataset, text):
     for key, field in wanted.items():
         if key.startswith("#") and key[1:].isdecimal() and int(key[1:]) < dataset.size:
             return int(key[1:]), field
+    alike = []  # keys that are the text and an extension
     for i in range(dataset.size):
         if (key := dataset.key(i)) in wanted:
             return i, wanted[key]
-    raise _core.NotFoundError(f"{dataset.name}: no sample {text!r}; the fields are {', '.join(names)}")
+        if key.rpartition(".")[0] == text:
+            alike.append(key)
+    hint = f"did you mean {alike[0]!r}?" if alike else "`drapps ls` lists the keys; #0 is the first sample"
+    if text.startswith("#"):
+        hint = f"there are {counted(dataset.size, 'sample')}"
+    raise _core.NotFoundError(f"{dataset.name}: no sample {text!r}; the fields are {', '.join(names)}; {hint}")

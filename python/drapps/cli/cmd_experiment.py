@@ -12,6 +12,7 @@ EXPERIMENTS = {
     "monitor": ("does the monitor read the machine correctly, and what does it cost?", "monitor.monitor_command"),
     "planted": ("does `drapps profile` find planted bottlenecks?", "planted"),
     "ranges": ("which part of the bytes do random crops need?", "ranges_command"),
+    "rl": ("does the PPO of drapps learn as well as Stable-Baselines3's, and how much faster?", "rl.rl_command"),
     "serve": ("how fast, how fair and how steady is `drapps serve`?", "sophon.server"),
     "sophon": ("what does it bring to run ops next to the storage?", "sophon.sophon_command"),
     "storage": ("what do shards, codecs and the planner gain?", "storage.storage_command"),

@@ -58,8 +58,12 @@ def _is_image(extension):
     return (mimetypes.types_map.get(extension) or "").startswith("image/")
 
 
+def _samples_text(n):
+    return f"{n:,} {'sample' if n == 1 else 'samples'}"
+
+
 def _show(facts):
-    print(f"{printable(facts['name'])}: {facts['format']}, {facts['samples']:,} samples")
+    print(f"{printable(facts['name'])}: {facts['format']}, {_samples_text(facts['samples'])}")
     print("fields:", ", ".join(f"{printable(f['name'])} ({_field_text(f)})" for f in facts["fields"]))
     if facts["classes"]:
         names = [printable(name) for name in facts["classes"]]
@@ -80,7 +84,7 @@ def _show_packed(packed):
     size = bytes_text(sum(shard["size"] for shard in shards))
     print(f"packed: {counted(len(shards), 'shard')}, {size}, generation {packed['generation']}")
     for source in packed["sources"]:
-        print(f"from: {printable(source['name'])}, {source['samples']:,} samples")
+        print(f"from: {printable(source['name'])}, {_samples_text(source['samples'])}")
     if packed["prefix"]:
         nodes = json.loads(packed["prefix"])["nodes"]
         print("after:", ", ".join(call_text(node).removeprefix("drapps.ops.") for node in nodes))

@@ -25,20 +25,20 @@ def add_arguments(parser):
         "--op", action="append", default=[], metavar="OP", help='"resize(512)"; may be given several times'
     )
     ops.add_argument("--graph", metavar="FILE", help="JSON of Pipeline.to_json")
-    ops.add_argument("--upto", metavar="OP", help="of the ops: the last one that runs; a name, or how many")
+    ops.add_argument("--upto", metavar="OP", help="the last op that runs: its name, or the number of ops")
     what = "codec of arrays and texts: one of `drapps codec list`, auto, or FIELD=SPEC,... (default: none)"
     parser.add_argument("--codec", metavar="SPEC", help=what)
     parser.add_argument("--name", default="shard", help="shards are called NAME-000000.tar, ... (default: shard)")
-    parser.add_argument("--shard-size", default="512Mi", metavar="BYTES", help="where a shard ends (default: 512Mi)")
-    parser.add_argument("--shard-samples", type=int, metavar="N", help="likewise (default: any number)")
+    parser.add_argument("--shard-size", default="512Mi", metavar="BYTES", help="most bytes of a shard (default: 512Mi)")
+    parser.add_argument("--shard-samples", type=int, metavar="N", help="most samples of a shard (default: any number)")
     parser.add_argument("--workers", type=int, metavar="N", help="threads (default: as many as the container allows)")
-    parser.add_argument("--append", action="store_true", help="add to the set that is there")
+    parser.add_argument("--append", action="store_true", help="add to an existing set")
     parser.add_argument("--no-seek-points", action="store_true", help="do not learn where the rows of JPEGs begin")
-    help = "go on at samples that cannot be decoded or made: name them, and store them as they are or as bad ones"
+    help = "continue at samples that cannot be decoded or made: list them, and store them as they are or as bad ones"
     parser.add_argument("--keep-bad", action="store_true", help=help)
     help = "do not decode images that are stored as they are; damaged ones are not noticed then"
     parser.add_argument("--no-image-check", action="store_true", help=help)
-    parser.add_argument("--no-space-check", action="store_true", help="begin also where the disk seems too small")
+    parser.add_argument("--no-space-check", action="store_true", help="start even if the disk seems too small")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

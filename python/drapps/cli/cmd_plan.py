@@ -1,4 +1,4 @@
-"""drapps plan: what of a pipeline to do once, in which form to keep it, and what that costs."""
+"""drapps plan: which ops of a pipeline are worth running once, in which form to store the results, and the cost."""
 
 import math
 import re
@@ -7,22 +7,22 @@ import sys
 from drapps.cli import chain_arguments, pipeline_file
 from drapps.printing import print_json
 
-HELP = "what of a pipeline to do once and in which form to keep it, by measuring"
+HELP = "measure which ops of a pipeline are worth running once, and how to store their results"
 UNITS = {"": 1, "s": 1, "min": 60, "m": 60, "h": 3600}
 SIZES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 
 def add_arguments(parser):
     parser.add_argument("path", nargs="?", help="a Python file that makes a pipeline")
-    parser.add_argument("--data", metavar="PATH", help="or data: a folder, list, tar or pattern of tars")
+    parser.add_argument("--data", metavar="PATH", help="instead of the file: a folder, list, tar or pattern of tars")
     parser.add_argument("--name", help="for a Python file: the variable that holds the pipeline")
     parser.add_argument("--budget", default="5min", help="time to measure for: 90s, 5min, 1h (default: 5min)")
-    parser.add_argument("--batch-size", type=int, default=64, help="of training (default: 64)")
-    parser.add_argument("--workers", type=int, help="of training (default: what the container allows)")
-    parser.add_argument("--samples", type=int, help="measure with so many samples at most")
-    help = "measurements of a strategy at most (default: 5, and up to 20 while the best two cannot be told apart)"
+    parser.add_argument("--batch-size", type=int, default=64, help="batch size of training (default: 64)")
+    parser.add_argument("--workers", type=int, help="workers of training (default: what the container allows)")
+    parser.add_argument("--samples", type=int, help="measure with at most this many samples")
+    help = "most rounds of measurements (default: 5, and up to 20 while the best two cannot be told apart)"
     parser.add_argument("--rounds", type=int, help=help)
-    parser.add_argument("--seed", type=int, default=0, help="of the choice of samples (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the choice of samples (default: 0)")
     help = "where strategies are tried; made if missing (default: the system's folder for temporary files)"
     parser.add_argument("--work", metavar="DIR", help=help)
     parser.add_argument(
@@ -31,8 +31,8 @@ def add_arguments(parser):
     parser.add_argument(
         "--drop-caches", action="store_true", help="drop the system's whole page cache before cold epochs (root)"
     )
-    choice = parser.add_argument_group("what is best (default: the highest throughput)")
-    help = "how much preprocessing time, storage and throughput count: 0,0,1, or 1,1,1 for all alike"
+    choice = parser.add_argument_group("the choice (default: the highest throughput)")
+    help = "weights of preprocessing time, storage and throughput: 0,0,1, or 1,1,1 for equal weights"
     choice.add_argument("--weights", metavar="P,S,T", help=help)
     choice.add_argument("--cpu-hour", type=float, default=0, help="price of a CPU for an hour")
     choice.add_argument("--gb-month", type=float, default=0, help="price of a GB for a month")
@@ -46,7 +46,8 @@ def add_arguments(parser):
     results.add_argument(
         "--log", metavar="FILE", help="a line of CSV for each measured epoch, with what the machine did"
     )
-    results.add_argument("--apply", metavar="DST", help="do what was chosen, and print the code that uses it")
+    help = "prepare the chosen strategy in this folder, and print the code that uses it"
+    results.add_argument("--apply", metavar="DST", help=help)
     chain_arguments.add_arguments(parser.add_argument_group("for data"))
 
 
@@ -74,6 +75,8 @@ def run(args):
         return 130
     if args.apply:
         lines = found.apply(args.apply)
+        if args.data is not None or not args.path.endswith(".py"):  # no program of the user's has this pipeline
+            lines = [f"pipe = {pipe!r}", *lines]
         print("\n".join(lines), file=sys.stderr if args.json else sys.stdout)
     return 0 if found.chosen else 1
 

@@ -3,9 +3,9 @@
 A sample is bad when making it raises.  on_bad_sample decides: "raise" it, leave it out ("skip"), or deliver a
 replacement ("replace").  Which sample that is follows from one rule for loaders of every kind.
 
-The rule is the C function dr__replacement (src/exec/order.c).  Its key is (seed, epoch, id, occurrence) of the bad
-sample and the number of the attempt; it chooses among n candidates.  Attempts go on until a sample is good, 16 times at
-most.  The key is formed so:
+The rule is the C function dr__replacement (src/exec/replacement.c).  Its key is (seed, epoch, id, occurrence) of the
+bad sample and the number of the attempt; it chooses among n candidates.  There are up to 16 attempts, until a sample is
+good.  The key is:
 
 | loader | seed | epoch | id | occurrence | candidates |
 |---|---|---|---|---|---|
@@ -22,6 +22,7 @@ most.  The key is formed so:
 import logging
 import operator
 from collections import Counter, deque
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from drapps import _core
@@ -41,6 +42,19 @@ def log_bad(name, action, error):
     """Logs one line, whatever characters the name of the sample holds; the name once, also where the error has it."""
     name, error = printable(name), printable(error)
     log.warning("bad sample%s (%s): %s", "" if f'"{name}"' in error else f" {name}", action, error)
+
+
+@contextmanager
+def not_logged():
+    """Inside the block no line is logged for a bad sample: the caller reports them in its own way."""
+    def others(record):
+        return not str(record.msg).startswith("bad sample")
+
+    log.addFilter(others)
+    try:
+        yield
+    finally:
+        log.removeFilter(others)
 
 
 class BadSample(NamedTuple):
@@ -129,7 +143,7 @@ class BadCounter:
             self.tell(**name, error=text, action=action)
         if self.too_many:
             raise _core.BadSampleError(
-                f"{self._n} bad samples, allowed are {self._max}; the last: sample {named}: {text}"
+                f"more than max_bad = {self._max} bad samples; the last: sample {named}: {text}"
             )
 
 

@@ -125,7 +125,7 @@ class Found(NamedTuple):
 class Refused(NamedTuple):
     """A batch of which nothing is pushed."""
 
-    due: int  # when so many batches that were pushed are taken
+    due: int  # the number of pushed batches that must be taken before it is due
     work: object
     error: object  # None: all of it is left out
 

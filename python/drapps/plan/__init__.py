@@ -1,4 +1,4 @@
-"""drapps plan: what of a pipeline to do once, in which form to keep it, and what that costs.
+"""drapps plan: which ops of a pipeline are worth running once, in which form to store the results, and the cost.
 
     cuts.py         edges: where samples may be stored
     strategies.py   what could be done

@@ -45,7 +45,7 @@ def _may_go_on(folder, layout):
 
 
 def code_lines(plan, row, folder):
-    """What stands after the pipeline in a program: two lines."""
+    """What stands after the pipeline in a program: two lines, or one where the pipeline stays as it is."""
     material, options = row.strategy.material, dict(plan.options)
     if row.memory_bytes:
         options["cache_memory"] = row.memory_bytes
@@ -55,4 +55,4 @@ def code_lines(plan, row, folder):
     elif material.layout != FILES:
         pipe += f".use({folder!r})"
     arguments = ", ".join([f"{name}={value!r}" for name, value in options.items()] + ["shuffle=True"])
-    return [f"pipe = pipe{pipe}", f"loader = pipe.loader({arguments})"]
+    return [*([f"pipe = pipe{pipe}"] if pipe else []), f"loader = pipe.loader({arguments})"]

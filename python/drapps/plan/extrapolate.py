@@ -13,7 +13,7 @@ from drapps.plan.intervals import Interval, exactly, t_quantile, total_interval
 
 
 def hits(room, total):
-    """Interval of the share of samples that are found in memory with room for so many of the total bytes."""
+    """Interval of the share of samples that are found in a memory with room for `room` of the total bytes."""
     if total <= room:
         return exactly(1.0)
     share = max(0.0, room / total)

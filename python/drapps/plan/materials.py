@@ -9,6 +9,7 @@ import time
 from typing import NamedTuple
 
 from drapps.cached import is_marked
+from drapps.kept_prefix import kept_ops
 from drapps.optable import TABLE
 from drapps.pipeline import Node, Pipeline
 from drapps.plan.measured_epochs import open_loader, own_counters
@@ -91,7 +92,8 @@ def store_cut(pipe, edges):
         marked = [
             i + 1 for i, stage in enumerate(pipe.stages) if not isinstance(stage, Node) and is_marked(stage.function)
         ]
-        return max((cut for cut in marked if cut <= legal[-1].stages), default=None)
+        ops = kept_ops(pipe.dataset, pipe.stages)
+        return max((cut for cut in marked if cut <= legal[-1].stages), default=ops) or None
     cut = legal[-1].stages
     while cut and (not edges[cut].legal or "pointwise_u8" in TABLE[pipe.stages[cut - 1].op.name]["flags"]):
         cut -= 1

@@ -30,7 +30,7 @@ class Batches(NamedTuple):
     digest: str
     each: list
     samples: int
-    bad: list  # samples that cannot be read
+    bad: list  # a BadSample for each that the loader could not read
 
 
 def open_loader(pipe, options, **more):
@@ -39,7 +39,7 @@ def open_loader(pipe, options, **more):
 
 
 def run_epoch(loader, expected, limit=0.0, watch=None, least_seconds=0.0):
-    """Iterates one epoch and drops its batches; more of them, until they took so many seconds together.
+    """Iterates one epoch and drops its batches; more epochs, until they took least_seconds together.
 
     expected: samples of an epoch.  limit: samples/s; an epoch that is clearly slower is given up.  watch: a Host of
     drapps.profile, for the resources.
@@ -80,15 +80,14 @@ def _iterate(loader, patience):
 def hash_epoch(loader):
     """The Batches of an epoch that is not the one in which a store is filled: what a function has drawn, though it is
     marked as deterministic, would be the same there with and without the store."""
-    whole, each, samples, bad = hashlib.blake2b(digest_size=16), [], 0, []
+    whole, each, samples = hashlib.blake2b(digest_size=16), [], 0
     loader.set_epoch(HASHED_EPOCH)
     for batch in loader.batches():
         one = batch_digest(batch)
         whole.update(one)
         each.append(one.hex())
         samples += len(batch.ids)
-        bad += batch.bad
-    return Batches(whole.hexdigest(), each, samples, bad)
+    return Batches(whole.hexdigest(), each, samples, loader.bad_samples())
 
 
 def batch_digest(batch):

@@ -74,8 +74,8 @@ class Plan(NamedTuple):
         write_atomic(path, make_page(self).encode("utf-8"))
 
     def apply(self, folder):
-        """Does for all samples what was chosen, in a folder that is empty or does not exist; returns two lines of code
-        that use it."""
+        """Does for all samples what was chosen, in a folder that is empty or does not exist; returns the lines of code
+        that use it: two, or one where the pipeline stays as it is."""
         from drapps.plan.apply_plan import apply
 
         return apply(self, folder)

@@ -156,7 +156,8 @@ def _table(plan):
 def _cells(plan, number, row):
     mark = "chosen" if row.strategy == plan.chosen else ""
     between = f"{rate_text(row.rate.low)} – {rate_text(row.rate.high)}"
-    note = "; ".join(filter(None, [mark, row.why_not, row.why_out]))
+    out = "clearly worse" if row.why_out.startswith("clearly worse") else row.why_out
+    note = "; ".join(filter(None, [mark, row.why_not, out]))
     return [
         number,
         row.strategy.name,

@@ -28,7 +28,8 @@ def show(plan):
     ):
         if entries:
             print(f"{title}:")
-            print("\n".join(f"  {getattr(name, 'name', name)}: {why}" for name, why in entries.items()))
+            print("\n".join(f"  {getattr(name, 'name', name)}: {why.removeprefix('not measured: ')}"
+                            for name, why in entries.items()))
     for note in plan.notes:
         print(f"note: {note}")
     print("\n".join(filter(None, (choice_text(plan), doubt_text(plan)))))

@@ -13,17 +13,18 @@ from contextlib import ExitStack, nullcontext
 from drapps import _core
 from drapps.build_info import usual_workers
 from drapps.counted import counted
-from drapps.plan import extrapolate, page_cache
+from drapps.plan import expected, extrapolate, page_cache
 from drapps.plan.measured_epochs import hash_epoch, open_loader
 from drapps.plan.intervals import exactly, pooled_noise, rate_interval
 from drapps.packing import native_stages
+from drapps.passes.bad_samples import not_logged
 from drapps.plan.materials import store_cut, subset
 from drapps.plan.outcome import Plan, Row
 from drapps.plan.racing import Race
 from drapps.plan.scoring import Metrics, Prices, best, check_objective, pareto_front
 from drapps.plan.reorder import orders_of, reordered
 from drapps.plan.strategies import FILES, MEMORY, PAGE, STORE, Strategy, adds_something, materials_of
-from drapps.plan.trials import MEMORY_ROOM, MEMORY_TIMES, Trials
+from drapps.plan.trials import MEMORY_ROOM, MEMORY_TIMES, WARM_SECONDS, Trials
 from drapps.plan.views import View, mean
 from drapps.plan.workspace import Workspace, is_in_memory
 from drapps.printing import bytes_text
@@ -38,7 +39,6 @@ EPOCHS_EACH = 5.0  # that an arm costs on average: made, checked, measured once 
 DISK_SHARE = 0.5  # of what is free, for trying things out
 LEAST_MEMORY_SHARE = 0.05  # of the samples: less is not worth a cache
 CROWDED = 0.2  # share of the CPUs that other programs use, from which on the plan says so
-DISK_RATE = 300e6  # bytes/s, before anything was measured
 
 
 class Planner:
@@ -209,13 +209,14 @@ class Planner:
         self._use(self.places)
         begun = time.monotonic()
         skip = {"on_bad_sample": "skip", "max_bad": len(self.places)}
-        try:
-            batches = self._hash(self.subset, **skip)
-        except _core.ArgumentError:  # of unequal shapes, which a program has its own rule for
-            self.options["collate"] = self._lists()
-            batches = self._hash(self.subset, **skip)
+        with not_logged():
+            try:
+                batches = self._hash(self.subset, **skip)
+            except _core.ArgumentError:  # of unequal shapes, which a program has its own rule for
+                self.options["collate"] = self._lists()
+                batches = self._hash(self.subset, **skip)
         share = USED_OF_BUDGET * self.left() / (EPOCHS_EACH * n_strategies) / (time.monotonic() - begun)
-        bad = {one["id"] for one in batches.bad}
+        bad = {one.index for one in batches.bad}
         if bad:
             self._tell_bad(batches.bad[0], len(bad))
         places = [place for i, place in enumerate(self.places) if i not in bad]
@@ -246,7 +247,7 @@ class Planner:
         self.batch_size = max(1, min(self.options.get("batch_size", 64), len(places) // 8))
 
     def _tell_bad(self, first, n):
-        text = f"{first['key']}: {first['error']}"
+        text = f"{first.name}: {first.error}"
         if n == len(self.places):
             raise _core.BadSampleError(f"{self.pipe.dataset.name}: none of {counted(n, 'sample')} can be read; {text}")
         self.note(f"{counted(n, 'sample')} of {len(self.places)} cannot be read and were left out; {text}")
@@ -271,27 +272,31 @@ class Planner:
 
     def _expected_rate(self, strategy):
         """Samples/s, by what single samples cost and a usual disk."""
-        view, done, size = (
-            self.views[strategy.material.order],
-            strategy.material.stages,
-            mean(self._cost(strategy.material).bytes),
-        )
-        found = extrapolate.hits(self.room, size * len(self.pipe)).mid
+        return expected.rate(self._load(strategy), self.workers)
+
+    def _load(self, strategy):
+        """What a sample of a strategy is expected to take in an epoch."""
+        material, costs = strategy.material, self.views[strategy.material.order].costs
         if strategy.cache == MEMORY:
-            done, found = self._memory_cut(strategy.material), 1.0
-        cpu = max(view.costs[len(self.pipe.stages)].seconds - view.costs[done].seconds, 1e-6) + view.costs[0].seconds
-        return 1 / max(cpu / self.workers, (1 - found) * size / DISK_RATE)
+            return expected.load(costs, self._memory_cut(material), self._memory_bytes(material), "", 1.0)
+        size = mean(self._cost(material).bytes)
+        found = extrapolate.hits(self.room, size * len(self.pipe)).mid
+        return expected.load(costs, material.stages, size, material.codec, found)
 
     def _seconds(self, strategy):
         """What the next measurement of a strategy takes."""
         if strategy in self.durations:
             return self.durations[strategy]
-        epoch = len(self.places) / self._expected_rate(strategy)
-        each = len(self.places) / self.workers
-        filling = each * self.whole.seconds if strategy.cache == MEMORY else 0.0
-        if strategy.material in self.trials.made:
-            return filling + 2 * epoch
-        return filling + each * self._cost(strategy.material).seconds + 3 * epoch
+        n, material = len(self.places), strategy.material
+        warm = expected.rate(self._load(strategy)._replace(found=1.0), self.workers)
+        cold = expected.rate(self._load(strategy)._replace(found=0.0), self.workers)
+        needed = WARM_SECONDS + n / warm + n / cold
+        if strategy.cache == MEMORY:
+            needed += n * self.whole.seconds / self.workers
+        if material in self.trials.made or material.layout == FILES:
+            return needed
+        storing = expected.storing_seconds(self._cost(material), material.codec, self.workers)
+        return needed + n * storing + n / warm  # stored, and hashed
 
     def _measure(self, strategy, limit):
         begun = time.monotonic()

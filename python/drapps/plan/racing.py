@@ -24,6 +24,7 @@ class Entry:
 
     def __init__(self, name):
         self.name, self.values, self.why_out = name, [], ""
+        self.left_out = False  # the budget had no room for it in the first round
 
     @property
     def measured(self):
@@ -48,7 +49,7 @@ class Race:
     utilities({name: rate}, middle): {name: utility}, each rising with its own rate; middle: {name: rate} by which
     they are scaled, so that utilities of several rates of an arm can be compared.
     left(): seconds of the budget that are left.
-    rounds: at most so many; None: ROUNDS, and up to MOST_ROUNDS while the best two cannot be told apart.
+    rounds: the most rounds; None: ROUNDS, and up to MOST_ROUNDS while the best two cannot be told apart.
     """
 
     def __init__(self, names, measure, seconds, left, utilities=lambda rates, middle: rates, rounds=None, seed=0):
@@ -56,28 +57,33 @@ class Race:
         self._measure, self._seconds, self._left, self._utilities = measure, seconds, left, utilities
         self._rounds, self._random = rounds or ROUNDS, random.Random(seed)
         self._most_rounds = rounds or MOST_ROUNDS
+        self._done = 0  # rounds
         self.interrupted = False
 
     def run(self):
         """Returns the Outcome; Ctrl-C ends the race with what there is."""
-        why, done = "every round was measured", 0
+        why = ""
         try:
             self._first_round(self._left())
-            done = 1
-            while done < self._most_rounds and (done < self._rounds or not self._is_decided()):
-                if len(self.running()) < 2:
-                    why = "the others are clearly worse"
-                    break
-                if self._all_alike():
-                    why = "those left are alike"
-                    break
-                if not self._round():
-                    why = "the budget is spent"
-                    break
-                done += 1
+            self._done = 1
+            why = self._later_rounds()
+            while self._take_left_out():
+                why = self._later_rounds()
         except KeyboardInterrupt:
             why, self.interrupted = "interrupted", True
-        return Outcome(self.entries, why, done)
+        return Outcome(self.entries, why, self._done)
+
+    def _later_rounds(self):
+        """Measures those in the race until it is decided; returns why that ended."""
+        while self._done < self._most_rounds and (self._done < self._rounds or not self._is_decided()):
+            if len(self.running()) < 2:
+                return "the others are clearly worse"
+            if self._all_alike():
+                return "those left are alike"
+            if not self._round():
+                return "the budget is spent"
+            self._done += 1
+        return "every round was measured"
 
     # --- rounds ---
 
@@ -88,11 +94,21 @@ class Race:
         for entry in self.entries.values():
             needed = self._seconds(entry.name)
             if self._best() and needed > self._left() - (1 - FIRST_SHARE) * budget:
+                entry.left_out = True
                 entry.why_out = (
                     f"not measured: needs {needed:.2g} s, and what is left of the budget is for the best ones"
                 )
                 continue
             self._take(entry)
+
+    def _take_left_out(self):
+        """Measures the most promising of those that were left out; False: the budget has no room for any."""
+        for entry in self.entries.values():
+            if entry.left_out and self._seconds(entry.name) <= self._left():
+                entry.why_out, entry.left_out = "", False
+                self._take(entry)
+                return True
+        return False
 
     def _round(self):
         """Those in the race once more; False: the budget is spent."""
@@ -119,7 +135,7 @@ class Race:
         """The highest rate so far."""
         return max((bounds.mid for bounds in self.rates().values()), default=0.0)
 
-    # --- who is in the race ---
+    # --- entries that are still measured ---
 
     def running(self):
         """Entries that are measured and in the race."""

@@ -44,7 +44,7 @@ class Workspace:
         return max(0, shutil.disk_usage(self.path).free - KEEP_FREE)
 
     def check_room(self, needed, what):
-        """Raises where so many bytes do not fit."""
+        """Raises if `needed` bytes do not fit."""
         free = self.free_bytes()
         if needed > free:
             raise _core.LimitError(

@@ -84,9 +84,9 @@ class DatasetPool(ProcessPool):
         """Post a batch.  Returns False when the shmpool is full.
 
         index: the indices of a batch, or, without auto_collation, one index.  Of an iterable data set: the number of
-        items (None without auto_collation); worker: who has the iterator.  costs: predicted nanoseconds of each slot.
-        keep: its samples stay together out of order too.  keys: the tag and slot that each sample's random numbers
-        follow from, where these are not its own.
+        items (None without auto_collation); worker: the one that has the iterator.  costs: predicted nanoseconds of
+        each slot.  keep: its samples stay together out of order too.  keys: the tag and slot that key each sample's
+        random numbers, if these are not its own.
         """
         if self._setup.kind == "iterable":
             return self._post_items(tag, index, worker)

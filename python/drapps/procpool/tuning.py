@@ -10,6 +10,7 @@ import json
 import os
 import threading
 import weakref
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from drapps import _core
@@ -57,6 +58,7 @@ class Tuning:
         self.overrides = {}  # knob: the value that the user set; kept in later passes
         self._writer = None
         self._running = None  # the native loader or controller of the latest pass
+        self._pauses = 0  # of the consumer, one in another
 
     def native(self):
         """Return the arguments of a native loader."""
@@ -88,7 +90,36 @@ class Tuning:
 
     def attach(self, running):
         """Set what the pass runs on: a native loader or a controller, with get(knob) and decisions(after)."""
+        if running is self._running:
+            return
+        self._tell_paused(False)
         self._running = running
+        self._tell_paused(True)
+
+    @contextmanager
+    def pause(self):
+        """Tell what runs that the consumer pauses."""
+        self._pauses += 1
+        if self._pauses == 1:
+            self._tell_paused(True)
+        try:
+            yield
+        finally:
+            if self._pauses == 1:
+                self._tell_paused(False)
+            self._pauses -= 1
+
+    def set_weights(self, weights):
+        """Set the weights, of what runs and of later passes."""
+        self.weights = weights_text(weights)
+        if self._running is not None:
+            with suppress(_core.StateError):  # it was closed
+                self._running.set_weights(self.weights)
+
+    def _tell_paused(self, paused):
+        if self._pauses and self._running is not None:
+            with suppress(_core.StateError):  # it was closed
+                self._running._set_paused(paused)
 
     def get(self, knob):
         """Return the user's value of a knob, or that of the latest pass; None: not known yet."""
@@ -131,7 +162,7 @@ class Tuning:
 
     def __getstate__(self):
         """Return the state of a copy: without the running pass, monitor and trace."""
-        return {**vars(self), "_writer": None, "_running": None, "monitor": None}
+        return {**vars(self), "_writer": None, "_running": None, "_pauses": 0, "monitor": None}
 
 
 # --- the controller ---
@@ -165,6 +196,14 @@ class Controller:
     def set(self, knob, value):
         """Set a knob for the user: no policy changes it any more."""
         self._core.set(knob, value)
+
+    def set_weights(self, weights):
+        """Set the weights, as text for the library."""
+        self._core.set_weights(weights)
+
+    def _set_paused(self, paused):
+        """Say that the consumer does something else for a while, or goes on."""
+        self._core.pause(paused)
 
     def watch(self, pid):
         """Count the CPU time of that process as the pool's."""

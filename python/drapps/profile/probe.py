@@ -350,7 +350,7 @@ class ItemsProbe:
         )
 
     def _collate_time(self, samples):
-        """Return {name: time} of collating so many samples."""
+        """Return {name: time} of collating `samples` samples."""
         with suppress(Exception):
             self.collate()
             begun = time.monotonic()

@@ -73,11 +73,24 @@ def _storage_and_gpu(f):
         samples, read, stored = f.ranges
         note = f"{bytes_text(read)} of {bytes_text(stored)}, {count_text(samples)} samples"
         yield "read of images in ranges", percent(read / stored), note
+    if f.server:
+        yield from _server(f.server)
     if wait:
         some = f"; some task waited for storage {percent(pressure.mean)} of the time" if pressure else ""
         yield "I/O wait", percent(wait.mean), f"peak {percent(wait.peak)}{some}"
     if gpu:
         yield "GPU", percent(gpu.mean), f"idle {percent(1 - gpu.mean)}, peak {percent(gpu.peak)}"
+
+
+def _server(sums):
+    all_samples = sums["plain"] + sums["samples"] + sums["shed"] + sums["segments"]
+    if not all_samples:
+        return
+    note = f"{count_text(sums['packed'])} of them sent compressed, {count_text(sums['shed'])} shed"
+    yield "prepared by the server", percent(sums["samples"] / all_samples), f"{count_text(sums['samples'])} samples; {note}"
+    if sums["segments"]:
+        note = f"{bytes_text(sums['segment_bytes'])} of {bytes_text(sums['segment_stored'])}"
+        yield "sent in segments", percent(sums["segments"] / all_samples), f"{count_text(sums['segments'])} samples; {note}"
 
 
 def _whole_machine(f):

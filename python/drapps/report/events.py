@@ -7,7 +7,7 @@ from drapps.report.text import clock_text
 from drapps.trace import Passes
 
 MOST, LONGEST = 300, 200  # largest number of events on a page, and of characters of an event
-FACTS = ("missing", "end", "ops", "pass", "codec", "ranges")  # not listed
+FACTS = ("missing", "end", "ops", "pass", "codec", "ranges", "offloaded")  # not listed
 REPORTED_WITHIN = 0.1  # seconds between a decision and the "set" event of its change
 
 

@@ -90,6 +90,7 @@ class Figures:
         self.read_ms, self.work_ms = (_per(run.grown(name), self.worked, 1000) for name in ("read", "work"))
         self.blocked_ms = _blocked(run, self.worked)
         self.ranges = _ranges(run)
+        self.server = _server(run)
         self.bad, self.deaths = run.grown("bad") or 0, run.grown("deaths") or 0
 
     def _components(self):
@@ -120,6 +121,19 @@ def _ranges(run):
         if event.get("event") == "ranges" and all(type(value) is int and value > 0 for value in found):
             return found
     return None
+
+
+def _server(run):
+    """Return the sums of a set on a drapps server, by name; None: there was none."""
+    names = ("plain", "samples", "packed", "shed", "segments", "segment_bytes", "segment_stored")
+    sums = dict.fromkeys(names, 0)
+    found = False
+    for event in run.events:
+        values = [event.get(name) for name in names]
+        if event.get("event") == "offloaded" and all(type(value) is int and value >= 0 for value in values):
+            sums = {name: sums[name] + value for name, value in zip(names, values, strict=True)}
+            found = True
+    return sums if found else None
 
 
 def _sensor_names(run):

@@ -60,38 +60,63 @@ for _quoted in (torchs.__file__, __file__):
 
 
 class DataLoader(data.DataLoader[_T_co]):
-    """torch.utils.data.DataLoader, with all its arguments, and these, which must be named:
+    """torch.utils.data.DataLoader, with all its arguments.
 
-    num_workers: not given, drapps decides: the container's CPUs.  n: exactly n processes (threads where everything
-        runs natively).  0: everything in the caller.
-    on_bad_sample: a sample that raises: "raise", leave it out ("skip"), or put another one in its place ("replace").
-    max_bad: skip and replace give up after so many in a pass; None: 1000.
-    memory_limit: bytes of batches in flight; None: by the container's limit.
-    cpu_limit: CPUs that the workers may use together, however many there are, 0.01 to 512; also caps the workers that
-        drapps decides on.
+    num_workers has another default: if it is not given, drapps decides, by the container's CPUs.  n: exactly n
+    processes (threads where everything runs natively).  0: everything in the caller.
+
+    These arguments are added, and must be named.  docs/options.md compares them with those of Pipeline.loader and C.
+
+    Order:
+
     seed: order and randomness of epoch e follow from (seed, e), whatever the global generator did before.
-    cache: keep what deterministic stages make: a folder, or "auto".
-    cache_limit: bytes on disk of all that the cache's folder holds; None: half of what is free there.
+    rank, world_size: the share of this process of each global batch; rank="auto": from torch.distributed or the
+        environment.  Not given: no sharding, as torch.
+    record: record which samples each batch holds, so that order() returns them and replay() repeats them.  Samples then
+        draw the same random numbers with num_workers=0 as in worker processes.
+
+    Bad samples:
+
+    on_bad_sample: a sample that raises an error: "raise" it, leave the sample out ("skip"), or put another one in its
+        place ("replace").
+    max_bad: "skip" and "replace" fail after this many bad samples in a pass; None: 1000.
+
+    Limits:
+
+    memory_limit: bytes of batches in flight; None: a quarter of the container's memory.
+    cpu_limit: CPUs that the workers may use together, 0.01 to 512; also limits the number of workers that drapps
+        decides on.  None: no limit but the container's.
+
+    Cache:
+
+    cache: store the results of deterministic stages: a folder, or "auto".
+    cache_limit: bytes on disk of everything in the cache's folder; None: half of the free space.
     cache_memory: bytes of a cache in memory, in front of the one on disk or without it, shared by the processes of the
         machine; None: none.
-    offload: which ops a drapps server runs, for a data set that lies on one: as for Pipeline.loader.
-    rank, world_size: this process takes its part of each global batch; "auto": from torch.distributed or the
-        environment.  Not given: no sharding, as torch.
-    lanes: slow samples get workers of their own, so that fast ones do not wait behind them.
-    policy: who turns workers, prefetch and the other knobs while a pass runs: a name of drapps.policies(); None:
-        "analytic"; "fixed": nobody.  What is given (num_workers, prefetch_factor) is never turned.
-    resource_monitor: the drapps.Monitor that the policy looks at; several loaders may share one.  None: one that the
+    adaptive_compression: stored results are compressed by whichever codec is measured to suit data and machine best, or
+        by none; False: always by LZ4.
+    ranges: where everything runs natively, read only the bytes of a JPEG that its crop needs, once its seek points are
+        known: from remote sources, and from local files if that is measured to be faster ("auto"), whenever possible
+        ("on"), or never ("off").
+
+    Data on a server:
+
+    offload: which ops a drapps server runs, for a data set that it serves: as for Pipeline.loader.
+
+    Tuning:
+
+    policy: sets workers, prefetch and the other knobs while a pass runs: a name of drapps.policies(); None: "analytic";
+        "fixed": no changes.  Values that are given (num_workers, prefetch_factor) are not changed.
+    weights: the aims of the policy: "step" (default: the consumer never waits, with little CPU), "draadp" (throughput,
+        latency, balance, energy), "drapps" (throughput, latency, waiting, balance), or {name: number} or
+        "name=number,..." to change single weights.
+    resource_monitor: the drapps.Monitor that the policy reads; several loaders may share one.  None: one that all
         loaders of the process share.
-    adaptive_compression: True: compress the cache only if that is measured to save time; False: always.
-    weights: what the policy aims for: "step" (default: the consumer never waits, with little CPU), "draadp"
-        (throughput, latency, balance, energy), "drapps" (throughput, latency, waiting, balance), or {name: number} or
-        "name=number,..." over it.
+    lanes: samples that are slow never occupy all workers.
+
+    Tracing:
+
     trace: write a trace of the run to this file.
-    ranges: where everything runs natively, read of a JPEG only the bytes that its crop needs, once its seek points are
-        known: from remote sources, and of local files where that is measured to be faster ("auto"), whenever it is
-        possible ("on"), or never ("off").
-    record: note what each batch is made of, so that order() gives it and replay() repeats it.  Samples draw the same
-        random numbers with num_workers=0 then as in worker processes.
 
     >>> import torch
     >>> from drapps import DataLoader
@@ -116,7 +141,7 @@ class DataLoader(data.DataLoader[_T_co]):
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle, _handed_on(num_workers))
         self.adaptive_compression, self.weights, self.trace = adaptive_compression, weights, trace
-        prefetch_factor = _said(prefetch_factor, num_workers)
+        prefetch_factor = _user_prefetch(prefetch_factor, num_workers)
         self._tuning = Tuning(policy, resource_monitor, adaptive_compression, weights, trace,
                                   pinned=_given(num_workers, prefetch_factor))  # fmt: skip
         self.policy = self._tuning.policy_name
@@ -236,7 +261,7 @@ class DataLoader(data.DataLoader[_T_co]):
             super().check_worker_number_rationality()
 
     def _why_no_processes(self):
-        """Why Python code runs in the caller though nobody said so; None: it does not."""
+        """The reason why Python code runs in the caller although the user did not ask for it; None: it does not."""
         if not self._may_be_inline:
             return None
         why = self._only_threads or workers.why_no_children()  # a loader may be handed to a daemon
@@ -451,6 +476,25 @@ class DataLoader(data.DataLoader[_T_co]):
             self.num_workers = value
         self._tuning.pin(knob, value)
 
+    def pause(self):
+        """What runs inside the `with` block is no training: an evaluation, a checkpoint.
+
+        The policy decides nothing meanwhile and does not take the silence for a slow consumer; what was asked of the
+        workers before is made.  Afterwards all settings are what they were.  Pauses nest.
+
+        >>> with loader.pause():
+        ...     accuracy = 0.5  # evaluate, save a checkpoint
+        """
+        return self._tuning.pause()
+
+    def set_weights(self, weights):
+        """Changes what the policy aims for, in the pass that runs and in later ones; weights: as for the loader, None:
+        "step".
+
+        >>> loader.set_weights({"energy": 0.4})
+        """
+        self._tuning.set_weights(weights)
+
     def _check_has(self, knob, value):
         """Raises where a pass that begins now would not have that knob, or not that value of it."""
         may_get_workers = knob == "workers" and self.num_workers.decided
@@ -529,14 +573,14 @@ class DataLoader(data.DataLoader[_T_co]):
 
 
 def _handed_on(num_workers):
-    """The loader is built anew from what another one shows."""
+    """Whether the loader is rebuilt from the attributes of another one."""
     return bool(getattr(num_workers, "options", None))
 
 
-def _said(prefetch_factor, num_workers):
-    """prefetch_factor, unless it is torch's own, of a loader that a trainer builds anew: nobody said it."""
-    nobody = _handed_on(num_workers) and num_workers.decided
-    return None if nobody and prefetch_factor == PREFETCH else prefetch_factor
+def _user_prefetch(prefetch_factor, num_workers):
+    """The user's prefetch_factor.  In a loader that a trainer rebuilds, torch's default is not the user's: None."""
+    rebuilt = _handed_on(num_workers) and num_workers.decided
+    return None if rebuilt and prefetch_factor == PREFETCH else prefetch_factor
 
 
 def _given(num_workers, prefetch_factor):
@@ -552,5 +596,7 @@ def _rank(rank, world_size):
 
     rank, world_size = found(rank, world_size)
     if rank is None or world_size is None or not 0 <= rank < world_size:
-        raise _core.ArgumentError(f"rank is {rank}, world_size {world_size}: give both, 0 <= rank < world_size")
+        raise _core.ArgumentError(
+            f"rank must be 0 to world_size - 1, and both must be given, got rank={rank!r}, world_size={world_size!r}"
+        )
     return rank, world_size

@@ -173,7 +173,7 @@ def _elements(array):
 
 
 def _some(n, most):
-    """Positions all over n things, at most so many.  Not in even steps: these might all be corners of images."""
+    """At most `most` positions spread over n.  Not in even steps: these might all be corners of images."""
     if n <= most:
         return numpy.arange(n)
     turns = numpy.arange(most, dtype=numpy.uint64) * numpy.uint64(STEP)

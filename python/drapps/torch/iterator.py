@@ -3,9 +3,9 @@
 It is torch's own base iterator, so that warnings, profiler ranges and the number and order of random draws are torch's.
 Any number of threads may share one: each batch goes to one of them.
 
-Ctrl-C may be caught and the pass gone on with: what a pass has to remember is changed in functions that
-_core.defer_sigint calls, and a batch that was made and not given is given by the next call (Hand, in cursor.py).
-Where it is not caught, the iterator goes, and with it its workers: the traceback does not hold it (let_go).
+Ctrl-C may be caught and the pass continued: the state of a pass is changed in functions that _core.defer_sigint calls,
+and a batch that was made and not delivered is delivered by the next call (Hand, in cursor.py).  If Ctrl-C is not
+caught, the iterator and its workers end: the traceback does not hold it (let_go).
 """
 
 import logging
@@ -188,8 +188,8 @@ class Iterator(_BaseDataLoaderIter):
 
 
 def let_go(error):
-    """The frames of an exception that is being raised do not hold the iterator: whoever keeps the traceback, as
-    notebooks do, does not keep its workers.  Frames of others, a data set's or a collate_fn's, stay as they are."""
+    """Clear the iterator from the frames of an exception that is being raised, so that code which keeps the traceback,
+    as notebooks do, does not keep the workers.  Frames of a data set or a collate_fn stay as they are."""
     seen = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

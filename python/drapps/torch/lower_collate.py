@@ -219,7 +219,7 @@ def _computes(name):
 
 @contextmanager
 def as_in_a_worker():
-    """What the trainer has switched on does not count for what a worker would do."""
+    """Run code with the torch settings of a worker, whatever the main process has switched on."""
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())

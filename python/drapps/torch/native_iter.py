@@ -115,7 +115,7 @@ class NativeIter(Iterator):
         """Counted in batches, or in samples where these go to other batches: some may be left out of them."""
         self._find = partial(find, self._plan.ids, policy=self._bad.policy, replacements=self._bad.replacements)
         ids, n_batches = self._past(self._order.passed)
-        self._under_way, self._unit = 0, 1
+        self._in_flight, self._unit = 0, 1
         self._window = self._tuning.overrides.get("prefetch", ahead_of(loader, self._n_workers))
         self._mixes = not self._order.config.in_order and mixable(loader)
         if self._mixes:
@@ -144,7 +144,7 @@ class NativeIter(Iterator):
         return self._native.prefetch_window(self._window) * self._unit
 
     def _fill(self):
-        while not self._exhausted and self._under_way + len(self._refused) * self._unit < self._ahead():
+        while not self._exhausted and self._in_flight + len(self._refused) * self._unit < self._ahead():
             try:
                 work = next(self._order)
             except StopIteration:
@@ -157,7 +157,7 @@ class NativeIter(Iterator):
             if work is not None:
                 self._native.push(found.ids, work.times)
                 self._pushed += 1
-                self._under_way += self._books.pushed(work)
+                self._in_flight += self._books.pushed(work)
 
     def _leave_out(self, work, found):
         """What remains of a batch with indices that are not there; None: nothing is to be pushed."""
@@ -208,7 +208,7 @@ class NativeIter(Iterator):
             hand.box.clear()
             self._taken += 1
             back = self._books.delivered(batch)
-            self._under_way -= back.freed
+            self._in_flight -= back.freed
             self._note_bad(batch.bad)
             if batch.error and not self._plan.goes_on:  # as torch's: the batch is lost, and the next call goes on
                 self._progress.hands.lost(back.commit)

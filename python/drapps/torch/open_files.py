@@ -1,8 +1,8 @@
-"""What a data set holds that does not survive a fork.  Processes that are forked share the place in an open file: each
-moves it for all.  Threads are not in the child.
+"""Finds what a data set holds that does not survive a fork.  Forked processes share the position in an open file: each
+moves it for all.  Threads do not exist in the child.
 
-With torch's default, no workers, such a data set is right; so nobody who did not ask for workers gets any then.  It is
-looked for where data sets have it: in attributes, lists of them, and data sets inside.
+With torch's default, no workers, such a data set works; so drapps starts no workers for it unless the user asks for
+them.  Attributes, lists of them, and data sets inside are searched.
 """
 
 from collections import deque

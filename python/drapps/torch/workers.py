@@ -61,9 +61,9 @@ def accelerator_in_use():
 
 
 def why_not_fork():
-    """Why no processes are started that nobody asked for; None: they may be.
+    """The reason why no processes are started unless the user asks for them; None: they may be.
 
-    Those that are not forked need a data set that can be pickled and a program that can be imported.
+    Processes that are not forked need a data set that can be pickled and a program that can be imported.
     """
     if accelerator_in_use():
         return "an accelerator is in use"

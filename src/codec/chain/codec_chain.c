@@ -46,7 +46,7 @@ static dr_status no_stage(const char *spec, const char *name, size_t len, dr_err
 static dr_status push(dr__chain *chain, dr__chain_stage stage, const char *spec, dr_error *err)
 {
     if (chain->n == DR__MAX_STAGES)
-        return dr__fail(err, DR_ERR_ARG, "codec \"%s\": more than %d stages", spec, DR__MAX_STAGES);
+        return dr__fail(err, DR_ERR_ARG, "codec \"%s\": must have at most %d stages", spec, DR__MAX_STAGES);
     if (chain->n && chain->stages[chain->n - 1].bytes)
         return dr__fail(err, DR_ERR_ARG, "codec \"%s\": %s must be the last stage", spec,
                         chain->stages[chain->n - 1].bytes->name);
@@ -82,9 +82,10 @@ dr_status dr__chain_parse(const char *spec, dr__chain *out, dr_error *err)
 {
     *out = (dr__chain){ 0 };
     if (!spec || !*spec)
-        return dr__fail(err, DR_ERR_ARG, "codec: the spec is empty");
+        return dr__fail(err, DR_ERR_ARG, "codec: the spec must not be empty");
     if (strlen(spec) >= DR_CODEC_SPEC_TEXT)
-        return dr__fail(err, DR_ERR_ARG, "codec: the spec is longer than %d characters", DR_CODEC_SPEC_TEXT - 1);
+        return dr__fail(err, DR_ERR_ARG, "codec: the spec must have at most %d characters, got %zu",
+                        DR_CODEC_SPEC_TEXT - 1, strlen(spec));
     for (const char *at = spec;; at++) {
         const size_t len = strcspn(at, "+");
         DR_TRY(parse_stage(spec, at, len, out, err));
@@ -169,7 +170,7 @@ dr_status dr__chain_plan_for(const dr__chain *chain, dr_dtype dtype, dr__chain_p
 {
     dr__elem elem;
     if (!elem_of(dtype, &elem))
-        return dr__fail(err, DR_ERR_ARG, "codec: %d is no element type", (int)dtype);
+        return dr__fail(err, DR_ERR_ARG, "codec: dtype must be a dr_dtype, got %d", (int)dtype);
     *out = (dr__chain_plan){ .chain = chain };
     for (unsigned i = 0; i < chain->n; i++) {
         const dr__chain_stage *s = &chain->stages[i];

@@ -54,14 +54,14 @@ const char *const *dr_codec_candidates(dr_codec_class data_class, dr_dtype dtype
     return lists[data_class][dtype];
 }
 
-void dr_codec_wish_defaults(dr_codec_wish *wish)
+void dr_codec_criteria_defaults(dr_codec_criteria *criteria)
 {
-    *wish = (dr_codec_wish){
-        .size = sizeof *wish, .read_bytes_per_s = 500e6, .decode_cores = 1, .encode_weight = 0, .space_weight = 0.05
+    *criteria = (dr_codec_criteria){
+        .size = sizeof *criteria, .read_bytes_per_s = 500e6, .decode_cores = 1, .encode_weight = 0, .space_weight = 0.05
     };
 }
 
-static dr_status check_wish(const dr_codec_wish *w, dr_error *err)
+static dr_status check_criteria(const dr_codec_criteria *w, dr_error *err)
 {
     if (w->size < sizeof *w)
         return dr__fail(err, DR_ERR_ARG, "codec choice: size must be %zu, got %zu", sizeof *w, w->size);
@@ -75,7 +75,7 @@ static dr_status check_wish(const dr_codec_wish *w, dr_error *err)
 }
 
 /* Seconds of the whole array; reading and decoding overlap. */
-static double seconds(const dr_codec_wish *w, const dr_codec_speed *s, double bytes)
+static double seconds(const dr_codec_criteria *w, const dr_codec_speed *s, double bytes)
 {
     const double read = bytes / s->ratio / w->read_bytes_per_s;
     const double decode = bytes / (s->decode_bytes_per_s * w->decode_cores);
@@ -83,7 +83,7 @@ static double seconds(const dr_codec_wish *w, const dr_codec_speed *s, double by
 }
 
 typedef struct choosing {
-    const dr_codec_wish *wish;
+    const dr_codec_criteria *criteria;
     dr_desc desc; /* of the sample */
     uint8_t *sample, *room;
     size_t sample_bytes, room_bytes;
@@ -110,7 +110,8 @@ static dr_status try_one(choosing *c, const char *spec, dr_codec_choice *out, dr
         status = dr_codec_encode(codec, &c->desc, c->sample, c->room, c->room_bytes, &n, err);
     if (status == DR_OK) {
         speed.ratio = c->sample_bytes ? (double)c->sample_bytes / (double)n : 1;
-        const double t = seconds(c->wish, &speed, c->bytes), score = t * (1 + c->wish->space_weight / speed.ratio);
+        const double t = seconds(c->criteria, &speed, c->bytes),
+                     score = t * (1 + c->criteria->space_weight / speed.ratio);
         if (c->best < 0 || score < c->best) {
             c->best = score;
             out->speed = speed;
@@ -122,14 +123,14 @@ static dr_status try_one(choosing *c, const char *spec, dr_codec_choice *out, dr
     return status;
 }
 
-dr_status dr_codec_choose(const dr_desc *desc, const void *data, const dr_codec_wish *wish, dr_codec_choice *out,
-                          dr_error *err)
+dr_status dr_codec_choose(const dr_desc *desc, const void *data, const dr_codec_criteria *criteria,
+                          dr_codec_choice *out, dr_error *err)
 {
-    dr_codec_wish defaults;
-    dr_codec_wish_defaults(&defaults);
-    choosing c = { .wish = wish ? wish : &defaults, .best = -1 };
+    dr_codec_criteria defaults;
+    dr_codec_criteria_defaults(&defaults);
+    choosing c = { .criteria = criteria ? criteria : &defaults, .best = -1 };
     size_t bytes;
-    DR_TRY(check_wish(c.wish, err));
+    DR_TRY(check_criteria(c.criteria, err));
     DR_TRY(dr__codec_desc_bytes(desc, &bytes, err));
     const size_t elem = dr_dtype_size(desc->dtype);
     *out = (dr_codec_choice){ .data_class = dr_codec_classify(desc, data) };

@@ -52,7 +52,8 @@ dr_status dr_codec_decode(const void *frame, size_t size, const dr_codec_dict *d
     uint64_t checksum = 0;
     DR_TRY(dr__codec_frame_read(frame, size, &f, err));
     if (f.raw_bytes != out_size)
-        return dr__fail(err, DR_ERR_ARG, "frame: the array has %zu bytes, got room for %zu", f.raw_bytes, out_size);
+        return dr__fail(err, DR_ERR_ARG, "frame: out_size must be %zu, the size of the array, got %zu", f.raw_bytes,
+                        out_size);
     DR_TRY(check_dict(&f, dict, err));
     f.chain.decoder_dict = f.dict_id ? dict : NULL;
     f.plan.chain = &f.chain;

@@ -65,8 +65,8 @@ dr_status dr_codec_compress(const dr_codec *codec, const void *data, size_t size
     const dr__chain_stage *s = &codec->chain.stages[0];
     const dr__codec_file *file = codec->chain.n == 1 && s->bytes ? of_codec(s->bytes->wire_id) : NULL;
     if (!file)
-        return dr__fail(err, DR_ERR_ARG,
-                        "codec \"%s\": it has no file format; those of zstd, lz4, lz4hc and snappy have", codec->spec);
+        return dr__fail(err, DR_ERR_ARG, "codec \"%s\": has no file format; must be zstd, lz4, lz4hc or snappy alone",
+                        codec->spec);
     dr__file_out to = { .max = SIZE_MAX };
     const dr_status status = file->compress(codec->encoder_dict, s->param, data, size, &to, err);
     if (status == DR_OK) {

@@ -22,9 +22,9 @@ dr_status dr__codec_desc_bytes(const dr_desc *desc, size_t *bytes, dr_error *err
     const size_t size = dr_dtype_size(desc->dtype);
     char text[128];
     if (!size)
-        return dr__fail(err, DR_ERR_ARG, "codec: %d is no element type", (int)desc->dtype);
+        return dr__fail(err, DR_ERR_ARG, "codec: dtype must be a dr_dtype, got %d", (int)desc->dtype);
     if (desc->n_dims < 0 || desc->n_dims > DR_MAX_DIMS)
-        return dr__fail(err, DR_ERR_ARG, "codec: an array has 0 to %d axes, got %d", DR_MAX_DIMS, desc->n_dims);
+        return dr__fail(err, DR_ERR_ARG, "codec: n_dims must be 0 to %d, got %d", DR_MAX_DIMS, desc->n_dims);
     if (!dr__desc_known(desc))
         return dr__fail(err, DR_ERR_ARG, "codec: the extents of %s must be known", dr__desc_text_of(desc, text, 128));
     if (!dr__desc_bytes_dense(desc, bytes) || *bytes > DR_CODEC_MAX_BYTES)
@@ -169,7 +169,7 @@ static dr_status read_stages(dr_cursor *c, unsigned n, dr__codec_frame *f, dr_er
     uint8_t id;
     uint64_t param;
     if (!n || n > DR__MAX_STAGES)
-        return dr__fail(err, DR_ERR_FORMAT, "frame: it has %u stages, allowed are 1 to %d", n, DR__MAX_STAGES);
+        return dr__fail(err, DR_ERR_FORMAT, "frame: must have 1 to %d stages, has %u", DR__MAX_STAGES, n);
     for (unsigned i = 0; i < n; i++) {
         DR_TRY(dr__cursor_u8(c, &id, err));
         DR_TRY(varint(c, &param, err));

@@ -202,7 +202,7 @@ dr_status dr_codec_keep(const char *spec, dr_codec_class data_class, const dr_co
     dr__chain chain;
     DR_TRY(canonical(spec, &chain, text, err));
     if (!is_class(data_class))
-        return dr__fail(err, DR_ERR_ARG, "codec speeds: %d is no class of data", (int)data_class);
+        return dr__fail(err, DR_ERR_ARG, "codec speeds: data_class must be a dr_codec_class, got %d", (int)data_class);
     json_t *row =
         json_pack("{s:s, s:s, s:f, s:f, s:f}", "spec", text, "class", dr_codec_class_name(data_class), "encode",
                   speed->encode_bytes_per_s, "decode", speed->decode_bytes_per_s, "ratio", speed->ratio);
@@ -228,7 +228,8 @@ dr_status dr_codec_measured(const char *spec, dr_codec_class data_class, dr_code
     dr__chain chain;
     DR_TRY(canonical(spec, &chain, text, err));
     if (!is_class(data_class))
-        return dr__fail(err, DR_ERR_NOT_FOUND, "codec speeds: %d is no class of data", (int)data_class);
+        return dr__fail(err, DR_ERR_NOT_FOUND, "codec speeds: data_class must be a dr_codec_class, got %d",
+                        (int)data_class);
     snprintf(key, sizeof key, "%s %s", dr_codec_class_name(data_class), text);
     pthread_mutex_lock(&lock);
     if (!rows)

@@ -135,12 +135,11 @@ static dr_status whole_image(dr_jpeg *jpeg, const void *data, size_t size, dr_re
 static dr_status check_rows(const dr_rect *rect, ptrdiff_t stride, dr_error *err)
 {
     if (rect->w < 1 || rect->h < 1)
-        return dr__fail(err, DR_ERR_ARG, "jpeg: a crop of %" PRId64 " x %" PRId64 " pixels; the smallest is 1 x 1",
+        return dr__fail(err, DR_ERR_ARG, "jpeg: crop must be at least 1 x 1 pixels, got %" PRId64 " x %" PRId64,
                         rect->w, rect->h);
     if (stride < 0 || stride / 3 < rect->w)
-        return dr__fail(err, DR_ERR_ARG,
-                        "jpeg: rows of %" PRId64 " pixels need a stride of 3 * %" PRId64 " bytes or more, not %td",
-                        rect->w, rect->w, stride);
+        return dr__fail(err, DR_ERR_ARG, "jpeg: stride must be at least 3 * %" PRId64 " bytes, got %td", rect->w,
+                        stride);
     return DR_OK;
 }
 

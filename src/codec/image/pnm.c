@@ -109,8 +109,7 @@ static dr_status read_header(struct pnm *p, const uint8_t *data, size_t size, co
     if (!p->bitmap)
         DR_TRY(read_number(&r, &maxval, err));
     if (maxval < 1 || maxval > 65535)
-        return dr__fail(err, DR_ERR_FORMAT, "damaged PNM: a largest value of %" PRId64 "; 1 to 65535 are allowed",
-                        maxval);
+        return dr__fail(err, DR_ERR_FORMAT, "damaged PNM: the largest value must be 1 to 65535, is %" PRId64, maxval);
     DR_TRY(dr__check_size(options, "PNM", p->width, p->height, err));
     p->maxval = (uint32_t)maxval;
     p->data_at = r.at;

@@ -47,7 +47,9 @@ static dr_status init(void *conf, dr_error *err)
 {
     const struct conf *c = conf;
     if (c->min_scale > c->max_scale || c->min_aspect_ratio > c->max_aspect_ratio)
-        return dr__fail(err, DR_ERR_ARG, "random_iou_crop: the least scale or ratio is more than the most");
+        return dr__fail(
+            err, DR_ERR_ARG,
+            "random_iou_crop: min_scale and min_aspect_ratio must not be above max_scale and max_aspect_ratio");
     return DR_OK;
 }
 

@@ -36,7 +36,7 @@ static dr_status init(void *conf, dr_error *err)
 {
     const struct conf *c = conf;
     if (c->side_range.v[0] > c->side_range.v[1])
-        return dr__fail(err, DR_ERR_ARG, "random_zoom_out: side_range is (%g, %g), the least must come first",
+        return dr__fail(err, DR_ERR_ARG, "random_zoom_out: side_range must have the least number first, got (%g, %g)",
                         c->side_range.v[0], c->side_range.v[1]);
     return DR_OK;
 }

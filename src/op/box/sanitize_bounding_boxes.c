@@ -45,8 +45,9 @@ static dr_status compare_rows(const dr_task *task, const dr_desc *boxes)
     for (int i = 0; i < task->n_fields; i++) {
         const dr_desc *d = &task->fields[i]->desc;
         if (!passes(d) && d->dims[0] != boxes->dims[0])
-            return dr__fail(task->err, DR_ERR_ARG, "sanitize_bounding_boxes: %lld rows for %lld boxes",
-                            (long long)d->dims[0], (long long)boxes->dims[0]);
+            return dr__fail(task->err, DR_ERR_ARG,
+                            "sanitize_bounding_boxes: must have %lld rows, one for each box, got %lld",
+                            (long long)boxes->dims[0], (long long)d->dims[0]);
     }
     return DR_OK;
 }

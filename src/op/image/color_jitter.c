@@ -47,14 +47,16 @@ static dr_status make_range(const dr_reals *given, double centre, const char *na
     double lo = given->v[0], hi = given->v[given->n - 1];
     if (given->n == 1) {
         if (lo < 0)
-            return dr__fail(err, DR_ERR_ARG, "color_jitter: %s is %g, a single number must not be negative", name, lo);
+            return dr__fail(err, DR_ERR_ARG, "color_jitter: %s must not be negative if it is a single number, got %g",
+                            name, lo);
         lo = centre - hi;
         hi = centre + hi;
         if (centre > 0)
             lo = DR_MAX(lo, 0.0);
     }
     if (lo > hi)
-        return dr__fail(err, DR_ERR_ARG, "color_jitter: %s is (%g, %g), the least must come first", name, lo, hi);
+        return dr__fail(err, DR_ERR_ARG, "color_jitter: %s must have the least number first, got (%g, %g)", name, lo,
+                        hi);
     *out = (struct range){ .on = lo != centre || hi != centre, .lo = lo, .hi = hi };
     return DR_OK;
 }

@@ -44,11 +44,11 @@ static dr_status init(void *conf, dr_error *err)
 {
     const struct conf *c = conf;
     if (size_x(c) % 2 == 0 || size_y(c) % 2 == 0)
-        return dr__fail(err, DR_ERR_ARG, "gaussian_blur: kernel_size is (%lld, %lld), it must be odd",
+        return dr__fail(err, DR_ERR_ARG, "gaussian_blur: kernel_size must be odd, got (%lld, %lld)",
                         (long long)size_x(c), (long long)size_y(c));
     if (c->sigma.v[0] > c->sigma.v[c->sigma.n - 1])
-        return dr__fail(err, DR_ERR_ARG, "gaussian_blur: sigma is (%g, %g), the least must come first", c->sigma.v[0],
-                        c->sigma.v[c->sigma.n - 1]);
+        return dr__fail(err, DR_ERR_ARG, "gaussian_blur: sigma must have the least number first, got (%g, %g)",
+                        c->sigma.v[0], c->sigma.v[c->sigma.n - 1]);
     return DR_OK;
 }
 
@@ -64,8 +64,9 @@ static dr_status check_size(int64_t window, int64_t extent, const char *side, dr
 {
     if (extent == DR_UNKNOWN || window / 2 < extent)
         return DR_OK; /* else there is not enough image to reflect */
-    return dr__fail(err, DR_ERR_ARG, "gaussian_blur: image is %lld pixels %s, kernel_size %lld needs at least %lld",
-                    (long long)extent, side, (long long)window, (long long)window / 2 + 1);
+    return dr__fail(err, DR_ERR_ARG,
+                    "gaussian_blur: image must be at least %lld pixels %s for kernel_size %lld, got %lld",
+                    (long long)window / 2 + 1, side, (long long)window, (long long)extent);
 }
 
 /* Floats of one row with the reflected pixels at both ends. */

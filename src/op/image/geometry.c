@@ -74,8 +74,8 @@ dr_status dr__fill_pixel(const dr_reals *fill, const dr_desc *d, const char *op,
         return dr__fail(err, DR_ERR_ARG, "%s: image must have at most %d channels, got %lld", op, DR_PARAM_LIST,
                         (long long)channels);
     if (fill->n > 1 && fill->n != channels)
-        return dr__fail(err, DR_ERR_ARG, "%s: fill has %d values, the image %lld channels", op, fill->n,
-                        (long long)channels);
+        return dr__fail(err, DR_ERR_ARG, "%s: fill must have 1 value or %lld, one for each channel, got %d", op,
+                        (long long)channels, fill->n);
     for (int64_t c = 0; c < channels && fill->n; c++)
         dr__element_store(d->dtype, pixel + c * (int64_t)dr_dtype_size(d->dtype), fill->v[fill->n > 1 ? c : 0]);
     return DR_OK;

@@ -24,7 +24,7 @@ static dr_status init(void *conf, dr_error *err)
     const struct conf *c = conf;
     for (int i = 0; i < c->std.n; i++)
         if ((float)c->std.v[i] == 0.0f)
-            return dr__fail(err, DR_ERR_ARG, "normalize: std[%d] is %g, must not be 0", i, c->std.v[i]);
+            return dr__fail(err, DR_ERR_ARG, "normalize: std[%d] must not be 0, got %g", i, c->std.v[i]);
     return DR_OK;
 }
 
@@ -32,8 +32,8 @@ static dr_status check_count(const dr_reals *list, const char *name, int64_t cha
 {
     if (list->n == 1 || channels < 0 || list->n == channels)
         return DR_OK;
-    return dr__fail(err, DR_ERR_ARG, "normalize: %s has %d values, the image %lld channels", name, list->n,
-                    (long long)channels);
+    return dr__fail(err, DR_ERR_ARG, "normalize: %s must have 1 value or %lld, one for each channel, got %d", name,
+                    (long long)channels, list->n);
 }
 
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)

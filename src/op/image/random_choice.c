@@ -38,10 +38,11 @@ static dr_status init(void *conf, dr_error *err)
     const struct conf *c = conf;
     double sum = 0.0;
     if (c->p.n && c->p.n != c->transforms.n)
-        return dr__fail(err, DR_ERR_ARG, "random_choice: p has %d entries, transforms %d", c->p.n, c->transforms.n);
+        return dr__fail(err, DR_ERR_ARG, "random_choice: p must have %d entries, one for each transform, got %d",
+                        c->transforms.n, c->p.n);
     for (int i = 0; i < c->transforms.n; i++)
         sum += weight(c, i);
-    return sum > 0.0 ? DR_OK : dr__fail(err, DR_ERR_ARG, "random_choice: the weights p sum to 0");
+    return sum > 0.0 ? DR_OK : dr__fail(err, DR_ERR_ARG, "random_choice: p must have a sum above 0");
 }
 
 /* A chain of one op. */

@@ -79,8 +79,8 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     out->desc = *in;
     if (in->kind == DR_KIND_MASK || channels < 0 || c->value.n <= 1 || c->value.n == channels)
         return DR_OK;
-    return dr__fail(err, DR_ERR_ARG, "random_erasing: value has %d numbers, the image %lld channels", c->value.n,
-                    (long long)channels);
+    return dr__fail(err, DR_ERR_ARG, "random_erasing: value must have 1 number or %lld, one for each channel, got %d",
+                    (long long)channels, c->value.n);
 }
 
 static void erase_row(const struct conf *c, dr_rng *noise, const dr_desc *d, uint8_t *at, int64_t width)

@@ -45,7 +45,8 @@ static dr_status init(void *conf, dr_error *err)
     const struct conf *c = conf;
     for (int i = 0; i < DR__COLOUR_PARTS; i++)
         if (c->range[i].v[0] > c->range[i].v[1])
-            return dr__fail(err, DR_ERR_ARG, "random_photometric_distort: %s is (%g, %g), the least must come first",
+            return dr__fail(err, DR_ERR_ARG,
+                            "random_photometric_distort: %s must have the least number first, got (%g, %g)",
                             params[i].name, c->range[i].v[0], c->range[i].v[1]);
     return DR_OK;
 }

@@ -37,9 +37,10 @@ dr_status dr__rescale_check(int filter, int backend, const char *op, dr_error *e
         is_nearest(filters[filter]) || filters[filter] == DR__FILTER_BILINEAR || filters[filter] == DR__FILTER_BICUBIC;
     if (backend == DR__BACKEND_PIL || known)
         return DR_OK;
-    return dr__fail(err, DR_ERR_ARG,
-                    "%s: interpolation is \"%s\", the tensor backend has nearest, nearest-exact, bilinear and bicubic",
-                    op, dr__rescale_filters[filter]);
+    return dr__fail(
+        err, DR_ERR_ARG,
+        "%s: interpolation of the tensor backend must be nearest, nearest-exact, bilinear or bicubic, got \"%s\"", op,
+        dr__rescale_filters[filter]);
 }
 
 dr_status dr__want_rescalable(const dr_desc *in, int filter, const char *op, dr_error *err)

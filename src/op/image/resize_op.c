@@ -27,12 +27,12 @@ static dr_status init(void *conf, dr_error *err)
 {
     const struct conf *c = conf;
     if (!c->size.n && !c->max_size.n)
-        return dr__fail(err, DR_ERR_ARG, "resize: size is null, so max_size must be given");
+        return dr__fail(err, DR_ERR_ARG, "resize: max_size must be given if size is null");
     if (c->size.n == 2 && c->max_size.n)
-        return dr__fail(err, DR_ERR_ARG, "resize: max_size goes with one number as size, not with two");
+        return dr__fail(err, DR_ERR_ARG, "resize: size must be one number if max_size is given, got two");
     if (c->size.n == 1 && c->max_size.n && c->max_size.v[0] <= c->size.v[0])
-        return dr__fail(err, DR_ERR_ARG, "resize: max_size is %lld, must be more than size %lld",
-                        (long long)c->max_size.v[0], (long long)c->size.v[0]);
+        return dr__fail(err, DR_ERR_ARG, "resize: max_size must be above size %lld, got %lld", (long long)c->size.v[0],
+                        (long long)c->max_size.v[0]);
     return dr__rescale_check(c->interpolation, c->backend, "resize", err);
 }
 

@@ -6,7 +6,8 @@ const char *const dr__turn_filters[] = { "nearest", "bilinear", "bicubic", NULL 
 dr_status dr__angle_range(const dr_reals *setting, const char *name, const char *op, double range[2], dr_error *err)
 {
     if (setting->n == 1 && setting->v[0] < 0)
-        return dr__fail(err, DR_ERR_ARG, "%s: %s is %g; a single number must not be negative", op, name, setting->v[0]);
+        return dr__fail(err, DR_ERR_ARG, "%s: %s must not be negative if it is a single number, got %g", op, name,
+                        setting->v[0]);
     range[0] = setting->n == 1 ? -setting->v[0] : setting->v[0];
     range[1] = setting->n == 1 ? setting->v[0] : setting->v[1];
     return DR_OK;

@@ -48,9 +48,10 @@ static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *pa
     int64_t at[3];
     for (int i = 0; i < 3; i++) {
         if (in->dims[1 + i] < c->crop[i])
-            return dr__fail(err, DR_ERR_ARG,
-                            "random_balanced_crop: axis %d has %lld voxels, size needs %lld (pad_volume before it)", i,
-                            (long long)in->dims[1 + i], (long long)c->crop[i]);
+            return dr__fail(
+                err, DR_ERR_ARG,
+                "random_balanced_crop: axis %d must have at least %lld voxels, got %lld (pad_volume before it)", i,
+                (long long)c->crop[i], (long long)in->dims[1 + i]);
         at[i] = (int64_t)dr__rng_below(rng, (uint64_t)(in->dims[1 + i] - c->crop[i] + 1));
     }
     p->front = at[0], p->top = at[1], p->left = at[2];
@@ -82,9 +83,8 @@ static dr_status check_mask(const dr_view *mask, const dr_desc *volume, dr_error
     for (int i = 1; i < 4; i++)
         if (mask->desc.dims[i] != volume->dims[i])
             return dr__fail(err, DR_ERR_ARG,
-                            "random_balanced_crop: axis %d has %lld voxels in the mask, %lld in the "
-                            "volume",
-                            i - 1, (long long)mask->desc.dims[i], (long long)volume->dims[i]);
+                            "random_balanced_crop: axis %d of the mask must have %lld voxels, as the volume, got %lld",
+                            i - 1, (long long)volume->dims[i], (long long)mask->desc.dims[i]);
     return DR_OK;
 }
 

@@ -30,7 +30,7 @@ static dr_status init(void *conf, dr_error *err)
 {
     struct conf *c = conf;
     if (!c->spacing.n == !c->size.n || c->spacing.n == 2)
-        return dr__fail(err, DR_ERR_ARG, "resample_volume: needs either spacing or size, of one or three numbers");
+        return dr__fail(err, DR_ERR_ARG, "resample_volume: either spacing or size must be given, one or three numbers");
     return c->size.n ? dr__volume_size(&c->size, c->to, "resample_volume", err) : DR_OK;
 }
 

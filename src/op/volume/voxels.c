@@ -8,7 +8,8 @@
 dr_status dr__volume_size(const dr_ints *size, int64_t out[3], const char *op, dr_error *err)
 {
     if (size->n == 2)
-        return dr__fail(err, DR_ERR_ARG, "%s: a size is one number, or depth, height and width; got two numbers", op);
+        return dr__fail(err, DR_ERR_ARG, "%s: size must be one number, or depth, height and width, got two numbers",
+                        op);
     for (int i = 0; i < 3; i++)
         out[i] = size->v[size->n == 3 ? i : 0];
     return DR_OK;

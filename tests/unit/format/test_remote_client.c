@@ -18,7 +18,9 @@ enum { N_THREADS = 24, PER_THREAD = 20 };
 
 static dr_error err;
 
-enum manner { GOOD, BREAKS, DAMAGES, WRONG_ID, FAILS, LARGE, SILENT, REFUSES };
+enum manner { GOOD, BREAKS, DAMAGES, WRONG_ID, FAILS, LARGE, SILENT, REFUSES, OTHER_RANGES, WHOLE, OLDER };
+
+enum { STAMP = 77 };
 
 static struct {
     http_server server;
@@ -40,12 +42,43 @@ static void add_sample(dr__text *out, const dr__remote_entry *entry, size_t i)
     assert_int_equal(dr__remote_put_sample(out, &head, &view, 1, NULL, NULL), DR_OK);
 }
 
+static dr__remote_request *current; /* of the handler's thread; only one request is handled at a time where it counts */
+static pthread_mutex_t handling = PTHREAD_MUTEX_INITIALIZER;
+
+/* Byte number i of the stored sample is i % 251. */
+static void add_ranges(dr__text *out, const dr__remote_entry *entry, const dr__remote_head *head, enum manner manner)
+{
+    dr__remote_range ranges[16];
+    uint8_t bytes[4096];
+    size_t n = 0;
+    assert_true(entry->stamp == STAMP && entry->n_ranges <= DR_COUNT(ranges));
+    for (uint32_t i = 0; i < entry->n_ranges; i++) {
+        ranges[i] = current->ranges[entry->first_range + i];
+        ranges[i].offset += manner == OTHER_RANGES;
+        for (uint64_t k = 0; k < ranges[i].size; k++)
+            bytes[n++] = (uint8_t)((ranges[i].offset + k) % 251);
+    }
+    assert_int_equal(dr__remote_put_segments(out, head, ranges, (int)entry->n_ranges, bytes, n, NULL), DR_OK);
+}
+
+static bool has_stamps(const dr__remote_request *r)
+{
+    for (size_t i = 0; i < r->n_entries; i++)
+        if (r->entries[i].stamp)
+            return true;
+    return false;
+}
+
 static void add_frame(dr__text *out, const dr__remote_entry *entry, size_t i, enum manner manner)
 {
     dr__remote_entry told = *entry;
     const size_t at = out->n;
     const dr__remote_head head = { .id = entry->id, .entry = (uint16_t)i };
     const dr_error why = { DR_ERR_NOT_FOUND, "a.jpg: no such file" };
+    if (entry->by_ranges && manner != WHOLE && manner != FAILS) {
+        add_ranges(out, entry, &head, manner);
+        return;
+    }
     if (manner == FAILS) {
         assert_int_equal(dr__remote_put_error(out, &head, &why, NULL), DR_OK);
         return;
@@ -94,8 +127,16 @@ static bool handle(int fd, const http_request *request, void *user)
         return true;
     }
     atomic_store(&s.set, r.set);
+    if (atomic_load(&s.manner) == OLDER && has_stamps(&r)) {
+        dr__remote_request_free(&r);
+        http_answer(fd, "400 Bad Request", "", "no", 2);
+        return true;
+    }
+    pthread_mutex_lock(&handling);
+    current = &r;
     for (size_t i = r.n_entries; i-- > 0;) /* in another order than asked for */
         add_frame(&out, &r.entries[i], i, manner);
+    pthread_mutex_unlock(&handling);
     if (manner == BREAKS) {
         dprintf(fd, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", out.n);
         assert_true(write(fd, out.text, out.n - 9) > 0);
@@ -291,6 +332,86 @@ static void nobody_answers(void **state)
     dr__remote_client_close(&c);
 }
 
+/* --- ranges --- */
+
+static dr_status fetch_ranges(uint64_t id, dr__remote_answer *answer, dr_error *why)
+{
+    const dr__byte_ranges wanted = { .n = 3, .at = { { 5, 10 }, { 300, 1 }, { 1000, 700 } } };
+    const dr__remote_wish wish = { .id = id, .ranges = &wanted, .stamp = STAMP };
+    dr__record record;
+    dr__record_init(&record);
+    record.max_bytes = 1 << 20;
+    const dr_status status = dr__remote_client_sample(s.client, &wish, &record, answer, why);
+    if (status == DR_OK && record.part.n != wanted.n)
+        fail_msg("sample %d: %d pieces", (int)id, record.part.n);
+    for (int i = 0; status == DR_OK && i < wanted.n; i++) {
+        const dr__byte_piece *piece = &record.part.pieces[i];
+        if (piece->offset != wanted.at[i].offset || piece->size != wanted.at[i].size)
+            fail_msg("sample %d: piece %d is another one", (int)id, i);
+        for (size_t k = 0; k < piece->size; k++)
+            if (piece->data[k] != (piece->offset + k) % 251)
+                fail_msg("sample %d: byte %d of piece %d", (int)id, (int)k, i);
+    }
+    dr__record_free(&record);
+    return status;
+}
+
+static void ranges_are_the_pieces_of_a_part(void **state)
+{
+    (void)state;
+    dr__remote_answer answer;
+    behave(GOOD, 0);
+    assert_ok(fetch_ranges(4, &answer, &err));
+    assert_true(answer.bytes == DR__REMOTE_HEAD + 8 + 3 * 16 + 711);
+    behave(DAMAGES, 2); /* of samples alone: ranges pass */
+    assert_ok(fetch_ranges(4, &answer, &err));
+    behave(OTHER_RANGES, 100);
+    assert_fails(fetch_ranges(4, &answer, &err), DR_ERR_FORMAT, "other ranges than were asked for");
+    behave(WHOLE, 100);
+    assert_fails(fetch_ranges(4, &answer, &err), DR_ERR_FORMAT, "not asked");
+    behave(FAILS, 100);
+    assert_fails(fetch_ranges(4, &answer, &err), DR_ERR_NOT_FOUND, "a.jpg: no such file");
+    assert_true(answer.told && !answer.refused);
+    behave(REFUSES, 100);
+    atomic_store(&s.status, 400);
+    assert_fails(fetch_ranges(4, &answer, &err), DR_ERR_UNSUPPORTED, "refuses a request");
+    assert_true(answer.refused && !answer.told);
+}
+
+static void *fetch_mixed(void *user)
+{
+    const uint64_t first = (uint64_t)(uintptr_t)user * PER_THREAD;
+    for (uint64_t i = 0; i < PER_THREAD; i++) {
+        dr__remote_answer answer;
+        dr_error why = { 0 };
+        const bool old = atomic_load(&s.manner) == OLDER;
+        if (i % 2 && (fetch_ranges(first + i, &answer, &why) != (old ? DR_ERR_UNSUPPORTED : DR_OK) ||
+                      answer.refused != old || answer.told))
+            return strdup("ranges");
+        if (i % 2 == 0 && fetch(s.client, first + i, (int)(i % 3), &why) != DR_OK)
+            return strdup(why.text);
+    }
+    return NULL;
+}
+
+/* An older server refuses requests that have such ranges: samples of the same request are asked for again. */
+static void older_servers_refuse_ranges_alone(void **state)
+{
+    (void)state;
+    for (int old = 0; old < 2; old++) {
+        pthread_t threads[N_THREADS];
+        behave(old ? OLDER : GOOD, 0);
+        for (uintptr_t i = 0; i < N_THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, fetch_mixed, (void *)i), 0);
+        for (int i = 0; i < N_THREADS; i++) {
+            void *failed;
+            pthread_join(threads[i], &failed);
+            if (failed)
+                fail_msg("thread %d: %s", i, (char *)failed);
+        }
+    }
+}
+
 /* --- cancelling --- */
 
 static atomic_bool cancel;
@@ -372,6 +493,8 @@ int main(void)
         cmocka_unit_test(samples_that_are_too_large),
         cmocka_unit_test(refusals),
         cmocka_unit_test(nobody_answers),
+        cmocka_unit_test(ranges_are_the_pieces_of_a_part),
+        cmocka_unit_test(older_servers_refuse_ranges_alone),
         cmocka_unit_test(cancelled_threads_leave_the_others),
         cmocka_unit_test(names),
     };

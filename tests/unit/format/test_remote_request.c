@@ -20,14 +20,15 @@ static void requests_are_read(void **state)
     assert_ok(
         parse("{\"seed\":\"18446744073709551615\",\"epoch\":3,\"ops\":\"00000000000000ff\",\"outputs\":\"image\","
               "\"graph\":{\"version\":1,\"nodes\":[]},\"samples\":[[17,1,2,\"lz4\"],[4,0,0,null],[4,0,0,\"none\"],"
-              "[5,0,0,\"lz4\",[[0,600],[9000,400]]],[6,0,0,\"zstd\",[]]]}",
+              "[5,0,0,\"lz4\",[[0,600],[9000,400]]],[6,0,0,\"zstd\",[]],"
+              "[7,0,0,null,[[1,2]],\"fedcba9876543210\"],[8,0,0,null,[],\"0000000000000001\"]]}",
               &r));
     assert_true(r.seed == UINT64_MAX);
     assert_int_equal(r.epoch, 3);
     assert_int_equal(r.ops, 255);
     assert_string_equal(r.outputs, "image");
     assert_string_equal(r.graph, "{\"nodes\":[],\"version\":1}");
-    assert_int_equal(r.n_entries, 5);
+    assert_int_equal(r.n_entries, 7);
     assert_int_equal(r.entries[0].id, 17);
     assert_int_equal(r.entries[0].occurrence, 1);
     assert_int_equal(r.entries[0].prefix, 2);
@@ -39,6 +40,7 @@ static void requests_are_read(void **state)
     assert_int_equal(r.entries[3].n_ranges, 2);
     assert_int_equal(r.ranges[r.entries[3].first_range + 1].offset, 9000);
     assert_int_equal(r.entries[4].n_ranges, 0);
+    assert_true(r.entries[3].stamp == 0 && r.entries[5].stamp == 0xfedcba9876543210ull && r.entries[6].stamp == 1);
     assert_int_equal(r.n_codecs, 2);
 
     dr__text text = { 0 };
@@ -90,7 +92,9 @@ static void everything_else_is_refused(void **state)
         { WITH("[-1,0,0,null]"), DR_ERR_FORMAT, "a sample is [id" },
         { WITH("[1,4294967296,0,null]"), DR_ERR_FORMAT, "a sample is [id" },
         { WITH("[1,0,65536,null]"), DR_ERR_FORMAT, "a sample is [id" },
-        { WITH("[1,0,0,null,[],0]"), DR_ERR_FORMAT, "a sample is [id" },
+        { WITH("[1,0,0,null,[],\"0123456789abcdef\",0]"), DR_ERR_FORMAT, "a sample is [id" },
+        { WITH("[1,0,0,null,[],0]"), DR_ERR_FORMAT, "a stamp has 16 hexadecimal digits" },
+        { WITH("[1,0,0,null,[],\"0123456789ABCDEF\"]"), DR_ERR_FORMAT, "a stamp has 16 hexadecimal digits" },
         { WITH("[1,0,0,3]"), DR_ERR_FORMAT, "a codec is null or its spec" },
         { WITH("[1,0,0,\"\"]"), DR_ERR_FORMAT, "a codec is null or its spec" },
         { WITH("[1,0,0,\"lz4\\u0000\"]"), DR_ERR_FORMAT, "no JSON" },

@@ -151,19 +151,19 @@ static void it_cuts_where_it_is_told(void **state)
         { DECODE "," RESIZE "," FLOAT "," MIXUP, "image,label", "mixup", "op 3 (mixup) ", true },
         { FAST "," RESIZE "," FLIP, "image", "decode", "op 0 (decode) with fast_decode depends on", true },
         { FAST "," RESIZE "," FLIP, "image", "resize", "decode, resize -> image image uint8 HWC (8, 6, 3)" },
-        { DECODE "," RESIZE "," FLIP, "image", "3", "ops 0 to 2", true },
-        { DECODE "," RESIZE "," FLIP, "image", "-1", "ops 0 to 2", true },
+        { DECODE "," RESIZE "," FLIP, "image", "3", "an op, 0 to 2, got", true },
+        { DECODE "," RESIZE "," FLIP, "image", "-1", "an op, 0 to 2, got", true },
         { DECODE "," RESIZE "," FLIP, "image", "crop", "no such op", true },
-        { DECODE "," RESIZE "," RESIZE, "image", "resize", "its number: 1, 2", true },
+        { DECODE "," RESIZE "," RESIZE, "image", "resize", "give a number: 1, 2", true },
         { DECODE "," RESIZE "," RESIZE, "image", "2", "decode, resize, resize -> image image uint8 HWC (8, 6, 3)" },
-        { DECODE "," RESIZE_TO("small"), "label", "resize", "nothing that it makes is used", true },
+        { DECODE "," RESIZE_TO("small"), "label", "resize", "none of its results is used", true },
         /* a field is read as it was before, or written in another order */
         { DECODE
           "," RESIZE_TO("small") "," FLIP_OTHER ","
                                  "{\"op\":\"random_horizontal_flip\",\"fields\":[\"image\"],\"outputs\":[\"small\"]},"
                                  "{\"op\":\"center_crop\",\"params\":{\"size\":[4,4]},\"fields\":[\"image\"],"
                                  "\"outputs\":[\"small\"]}",
-          "small,image,mask", "center_crop", "a random op before it writes to a field of its", true },
+          "small,image,mask", "center_crop", "a random op before it writes to one of its fields", true },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];

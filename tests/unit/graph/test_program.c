@@ -65,7 +65,7 @@ static void wrong_kinds(void **state)
     assert_fails(compile(DECODE "," DECODE, false, none, &p), DR_ERR_ARG, "field \"image\": decode");
     assert_fails(
         compile(DECODE "," CROP ",{\"op\":\"normalize\",\"params\":{\"mean\":[1,2],\"std\":[1,2]}}", false, none, &p),
-        DR_ERR_ARG, "normalize: mean has 2 values, the image 3 channels");
+        DR_ERR_ARG, "normalize: mean must have 1 value or 3, one for each channel, got 2");
 }
 
 static void unknown_shapes(void **state)

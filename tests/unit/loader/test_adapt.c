@@ -130,6 +130,31 @@ static void slow_reads_get_more_threads(void **state)
     close_all(&f);
 }
 
+/* Pauses nest; while one is on nothing is decided but that batches are made meanwhile. */
+static void pauses_are_told(void **state)
+{
+    (void)state;
+    dr_loader_options o = standard();
+    fixture f = open_all(&o, N, 100);
+    dr_decision d = { 0 };
+    take_until(&f, 2, 1000);
+    assert_fails(dr_loader_resume(f.loader, &err), DR_ERR_STATE, "is not paused");
+    assert_ok(dr_loader_pause(f.loader, &err));
+    assert_ok(dr_loader_pause(f.loader, &err));
+    assert_ok(dr_loader_resume(f.loader, &err));
+    for (int i = 0; !strstr(d.reason, "The consumer pauses"); i++) {
+        assert_true(i < PATIENCE_S * 100);
+        usleep(10000);
+        dr_loader_decisions(f.loader, 0, &d, 1);
+    }
+    assert_true(knob(&f, DR_KNOB_PREFETCH) == d.after[DR_KNOB_PREFETCH] && d.after[DR_KNOB_PREFETCH] > 2);
+    usleep(5 * SHORT_MS * 1000);
+    assert_int_equal(last_number(&f), d.number);
+    assert_ok(dr_loader_resume(f.loader, &err));
+    take_until(&f, 1, 1000);
+    close_all(&f);
+}
+
 static void what_the_user_set_stays(void **state)
 {
     (void)state;
@@ -488,6 +513,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_consumer_that_sleeps_gets_workers_back),
         cmocka_unit_test(slow_reads_get_more_threads),
+        cmocka_unit_test(pauses_are_told),
         cmocka_unit_test(what_the_user_set_stays),
         cmocka_unit_test(small_batches_become_fewer_in_order_alone),
         cmocka_unit_test(fixed_turns_nothing),

@@ -83,7 +83,7 @@ static void check_skip(const toy *t, bool in_order, int workers)
     tape got = { 0 };
     char *untold = NULL;
     tape_read(&got, l, -1);
-    assert_ok(dr_loader_untold(l, &untold, &err));
+    assert_ok(dr_loader_unreported_bad(l, &untold, &err));
     uint64_t n = 0;
     for (size_t i = 0; i < got.n; i++) {
         assert_true(got.batches[i].n > 0);
@@ -644,12 +644,12 @@ static void the_last_ones_are_told_at_the_end(void **state)
         char *text = NULL;
         tape_read(&got, l, -1);
         assert_int_equal(got.n, 23);
-        assert_ok(dr_loader_untold(l, &text, &err));
+        assert_ok(dr_loader_unreported_bad(l, &text, &err));
         const bool at_end = strstr(text, "\"key\":\"sample-23\"");
         assert_int_equal(told(&got, "sample-23") > 0, !at_end); /* out of order, a batch that waits may tell of it */
         assert_true(at_end || !in_order);
         dr_text_free(&text);
-        assert_ok(dr_loader_untold(l, &text, &err));
+        assert_ok(dr_loader_unreported_bad(l, &text, &err));
         assert_string_equal(text, "[]");
         dr_text_free(&text);
         tape_free(&got);

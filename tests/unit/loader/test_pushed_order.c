@@ -284,7 +284,7 @@ static void mistakes_are_named(void **state)
     char *text = NULL;
     assert_fails(dr_loader_push(l, good, 2, &err), DR_ERR_STATE, "dr_loader_start must come before");
     assert_ok(dr_loader_start(l, 0, &err));
-    assert_fails(dr_loader_push(l, bad, 2, &err), DR_ERR_ARG, "sample 10, number 1 of a pushed batch");
+    assert_fails(dr_loader_push(l, bad, 2, &err), DR_ERR_ARG, "ids[1] of a pushed batch must be 0 to 9, got 10");
     assert_fails(dr_loader_push(l, good, 0, &err), DR_ERR_ARG, "a pushed batch must have 1 to 16777216 samples, got 0");
     assert_fails(dr_loader_state(l, &text, &err), DR_ERR_STATE, "the caller gives the order");
     assert_fails(dr_loader_restore(l, "{}", &err), DR_ERR_STATE, "the caller gives the order");

@@ -247,6 +247,9 @@ static int use_in_child(dr_shmpool_controller *controller)
     if (dr_shmpool_controller_decisions(controller, 0, &d, 1) != 0)
         return 4;
     dr_shmpool_controller_hold(controller, true);
+    dr_shmpool_controller_pause(controller, true);
+    if (dr_shmpool_controller_set_weights(controller, NULL, &err) != DR_ERR_FORKED)
+        return 6;
     dr_shmpool_controller_watch(controller, getpid());
     dr_shmpool_controller_stop(controller);
     dr_shmpool_controller_close(&controller);

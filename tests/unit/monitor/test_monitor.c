@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "monitor/pipeline_facts.h"
 #include "monitor/sampler.h"
 
@@ -269,6 +270,45 @@ static void own_work_is_own(void **state)
     dr__sampler_close(&s);
 }
 
+static pthread_barrier_t spun, seen;
+
+static void *spin_and_stay(void *arg)
+{
+    (void)arg;
+    spin_ms(50);
+    pthread_barrier_wait(&spun);
+    pthread_barrier_wait(&seen);
+    return NULL;
+}
+
+/* Three threads that compute alike are three; one of drapps does not count. */
+static void threads_that_compute_are_counted(void **state)
+{
+    (void)state;
+    dr__sampler s;
+    dr_snapshot snapshot;
+    pthread_t threads[4];
+    assert_ok(dr__sampler_open(&s, "", &err));
+    dr__sampler_tick(&s, 1000000000u, &snapshot);
+    pthread_barrier_init(&spun, NULL, 5);
+    pthread_barrier_init(&seen, NULL, 5);
+    for (int i = 0; i < 4; i++)
+        assert_true(dr__thread_start(&threads[i], i ? "network" : "drapps-worker", spin_and_stay, NULL));
+    pthread_barrier_wait(&spun);
+    dr__sampler_tick(&s, 11000000000u, &snapshot);
+    pthread_barrier_wait(&seen);
+    assert_true(dr__is_present(&snapshot, DR_SENSOR_OWN_THREADS));
+    if (fabs(snapshot.value[DR_SENSOR_OWN_THREADS] - 3) > 0.3)
+        fail_msg("%g threads, 3 computed", snapshot.value[DR_SENSOR_OWN_THREADS]);
+    dr__sampler_tick(&s, 111000000000u, &snapshot); /* nobody since */
+    assert_false(dr__is_present(&snapshot, DR_SENSOR_OWN_THREADS));
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&spun);
+    pthread_barrier_destroy(&seen);
+    dr__sampler_close(&s);
+}
+
 /* A child works until the pipe closes or it has used 300 ms, then says so and waits. */
 static pid_t start_worker(int *ready, int *hold)
 {
@@ -423,6 +463,7 @@ int main(void)
         cmocka_unit_test(no_more_than_64_subscribers),
         cmocka_unit_test(pipelines_tell_their_facts),
         cmocka_unit_test(own_work_is_own),
+        cmocka_unit_test(threads_that_compute_are_counted),
         cmocka_unit_test(watched_processes_are_own),
         cmocka_unit_test(ticks_allocate_nothing),
         cmocka_unit_test(seldom_probes_allocate_nothing),

@@ -121,7 +121,7 @@ static void refusals(void **state)
         in = image_of(bytes, 4, 4, 4);
         expect_refused(ops[i], "{}", &in, "got 4");
         in = image_of(bytes, 4, 4, 3);
-        expect_refused(ops[i], "{\"fill\": [1, 2]}", &in, "fill has 2");
+        expect_refused(ops[i], "{\"fill\": [1, 2]}", &in, "fill must have 1 value or");
         expect_refused(ops[i], "{\"fill\": 300}", &in, "fill must be");
         expect_refused(ops[i], "{\"interpolation\": \"lanczos\"}", &in, "bilinear");
     }

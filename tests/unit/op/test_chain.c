@@ -134,8 +134,8 @@ static void refusals(void **state)
     refuse_early("random_apply", "{\"transforms\": []}", "transforms");
     refuse_early("random_apply", "{\"transforms\": [{\"op\": \"nothing\"}]}", "nothing");
     refuse_early("random_apply", "{\"transforms\": [{\"op\": \"decode\"}]}", "decode");
-    refuse_early("random_choice", "{\"transforms\": [" FLIP "], \"p\": [1, 2]}", "2 entries");
-    refuse_early("random_choice", "{\"transforms\": [" FLIP "], \"p\": 0}", "sum to 0");
+    refuse_early("random_choice", "{\"transforms\": [" FLIP "], \"p\": [1, 2]}", "one for each transform, got 2");
+    refuse_early("random_choice", "{\"transforms\": [" FLIP "], \"p\": 0}", "must have a sum above 0");
 }
 
 /* random_apply of one op costs what the op costs. */

@@ -148,7 +148,8 @@ static void crops_stay_inside(void **state)
     }
     for (int i = 0; i < 27; i++)
         assert_true(seen[i / 9][i / 3 % 3][i % 3]);
-    expect_refused("random_balanced_crop", "{\"size\": 5, \"oversampling\": 0}", &in, "axis 0 has 4 voxels");
+    expect_refused("random_balanced_crop", "{\"size\": 5, \"oversampling\": 0}", &in,
+                   "axis 0 must have at least 5 voxels, got 4");
     expect_refused("random_balanced_crop", "{\"size\": 2}", &in, "needs the mask");
 }
 

@@ -30,6 +30,8 @@ dr__terms_of_use fluid_use(const fluid *f)
 {
     dr__terms_of_use use = { .knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_READERS | 1u << DR_KNOB_PREFETCH |
                                       1u << DR_KNOB_PREFETCH_BYTES | 1u << DR_KNOB_PRIORITY | 1u << DR_KNOB_CPU_CEILING,
+                             .tells_delay = f->block > 0,
+                             .works_ahead = true,
                              .affinity_cpus = f->n_cpus };
     dr_weights_parse("step", &use.weights, NULL);
     use.least[DR_KNOB_WORKERS] = use.least[DR_KNOB_PREFETCH] = 1;
@@ -61,11 +63,16 @@ static double busy_workers(const fluid *f)
     return room > 0 ? f->knob[DR_KNOB_WORKERS] : 0;
 }
 
+/* Seconds of a thread for a sample, at that share of a CPU. */
+static double each_of(const fluid *f, double share)
+{
+    return f->cpu / share + f->block + (f->knob[DR_KNOB_READERS] > 0 ? 0 : f->read);
+}
+
 /* CPUs that our threads use when one that wants a CPU gets that share of it. */
 static double used(const fluid *f, double workers, double consumer, double share)
 {
-    double read = f->knob[DR_KNOB_READERS] > 0 ? 0 : f->read;
-    return workers * f->cpu / (f->cpu / share + read) + consumer * share;
+    return workers * f->cpu / each_of(f, share) + consumer * share;
 }
 
 /* The share at which no more is used than there is, found by halving. */
@@ -84,8 +91,7 @@ static double share_of(const fluid *f, double workers, double consumer)
 static double make(fluid *f, double workers, double share)
 {
     bool split = f->knob[DR_KNOB_READERS] > 0;
-    double each = f->cpu / share + (split ? 0 : f->read);
-    double n = workers * DT / each;
+    double each = each_of(f, share), n = workers * DT / each;
     double ceiling = f->knob[DR_KNOB_CPU_CEILING];
     if (split)
         n = DR_MIN(n, f->knob[DR_KNOB_READERS] * DT / DR_MAX(f->read, 1e-9));
@@ -94,7 +100,8 @@ static double make(fluid *f, double workers, double share)
     n = DR_MIN(n, DR_MAX(f->knob[DR_KNOB_PREFETCH] * f->batch_samples - f->ready, 0));
     f->flow[DR_FLOW_WORKED] += n;
     f->flow[DR_FLOW_READ] += n * f->read;
-    f->flow[DR_FLOW_WORK] += n * f->cpu / share;
+    f->flow[DR_FLOW_WORK] += n * (f->cpu / share + f->block);
+    f->flow[DR_FLOW_DELAY] += n * (f->cpu / share - f->cpu);
     f->flow[DR_FLOW_CPU] += n * f->cpu;
     f->flow[DR_FLOW_ACTIVE] = workers;
     f->used_workers += n * f->cpu;
@@ -102,24 +109,62 @@ static double make(fluid *f, double workers, double share)
     return each;
 }
 
+/* Seconds of a step in which all threads of the consumer compute. */
+static double computing(const fluid *f)
+{
+    return f->step_threads > 0 ? f->step_cpu / f->step_threads : 0;
+}
+
+static double step_seconds(const fluid *f)
+{
+    return f->step + (f->step_threads > 0 ? computing(f) : f->step_cpu);
+}
+
+/* Threads of the consumer that want a CPU. */
+static double consumer_threads(const fluid *f)
+{
+    if (f->step_left <= 0 || f->away)
+        return 0;
+    if (f->step_threads > 0)
+        return f->step_left <= computing(f) ? f->step_threads : 0;
+    return f->step_cpu / (f->step + f->step_cpu);
+}
+
+/* The step goes on for at most `left` seconds; how many it did. */
+static double go_on(fluid *f, double share, double left)
+{
+    double threads = consumer_threads(f), pace = 1, until = 0;
+    if (f->step_threads > 0 && threads <= 0)
+        until = computing(f);
+    else if (f->step_threads > 0)
+        pace = share;
+    else if (f->step_cpu > 0)
+        pace = 1 / (f->step + f->step_cpu / share) * (f->step + f->step_cpu);
+    double t = DR_MIN(left, (f->step_left - until) / pace);
+    f->step_left -= t * pace;
+    f->flow[DR_FLOW_STEP] += t;
+    f->used_own += t * pace * threads;
+    return DR_MAX(t, 1e-9);
+}
+
 /* The consumer works on, or takes a batch, or waits. */
 static void train(fluid *f, double share, double each)
 {
     double left = DT;
+    if (f->away) {
+        f->flow[DR_FLOW_STEP] += DT;
+        f->flow[DR_FLOW_CONSUMERS] = 0;
+        return;
+    }
     while (left > 1e-12) {
-        if (f->step_left > 0) {
-            double pace = f->step_cpu > 0 ? 1 / (f->step + f->step_cpu / share) * (f->step + f->step_cpu) : 1;
-            double t = DR_MIN(left, f->step_left / pace);
-            f->step_left -= t * pace;
-            f->flow[DR_FLOW_STEP] += t;
-            f->used_own += t * pace * f->step_cpu / (f->step + f->step_cpu);
-            left -= t;
+        if (f->step_left > 1e-12) {
+            left -= go_on(f, share, left);
         } else if (f->ready >= f->batch_samples) {
             f->ready -= f->batch_samples;
             f->flow[DR_FLOW_BATCHES] += 1;
             f->flow[DR_FLOW_SAMPLES] += f->batch_samples;
             f->flow[DR_FLOW_LATENCY] += f->lag + f->batch_samples * each / f->knob[DR_KNOB_WORKERS];
-            f->step_left = f->step + f->step_cpu;
+            f->step_left = step_seconds(f);
         } else {
             f->flow[DR_FLOW_WAIT] += left;
             f->flow[DR_FLOW_CONSUMERS] = 1;
@@ -132,7 +177,7 @@ static void train(fluid *f, double share, double each)
 static void advance(fluid *f)
 {
     double workers = busy_workers(f);
-    double consumer = f->step_left > 0 ? f->step_cpu / (f->step + f->step_cpu) : 0;
+    double consumer = consumer_threads(f);
     double share = share_of(f, workers, consumer), before = f->used_workers;
     double each = make(f, workers, share);
     double spare = f->n_cpus - (f->used_workers - before) / DT - consumer * share;
@@ -165,6 +210,8 @@ void fluid_go(fluid *f, dr_snapshot *s)
     sense(s, DR_SENSOR_CPU_TOTAL, DR_MIN(own + foreign, f->n_cpus), f->n_cpus);
     sense(s, DR_SENSOR_QUOTA_USED, own, f->quota > 0 ? f->quota : f->n_cpus);
     sense(s, DR_SENSOR_POWER, 0.7 * f->n_cpus + 2.8 * DR_MIN(own + foreign, f->n_cpus), 3.5 * f->n_cpus);
+    if (f->step_threads > 0 && f->used_own > 0)
+        sense(s, DR_SENSOR_OWN_THREADS, f->step_threads, f->n_cpus);
     sense(s, DR_SENSOR_MEM_USED, f->mem_level * 4e9, 4e9);
     f->flow[DR_FLOW_READY] = floor(f->ready / f->batch_samples);
     f->flow[DR_FLOW_BYTES] = f->ready / f->batch_samples * f->batch_bytes;
@@ -187,7 +234,9 @@ void fluid_run(fluid *f, dr__control *control, double seconds, fluid_fn *seen, v
         dr_snapshot s;
         dr_decision d;
         fluid_go(f, &s);
-        if (!dr__control_step(control, &s, f->flow, f->knob, &d))
+        bool decided = f->away && f->told ? dr__control_rest(control, &s, f->flow, f->knob, &d)
+                                          : dr__control_step(control, &s, f->flow, f->knob, &d);
+        if (!decided)
             continue;
         for (int i = 0; i < DR_N_KNOBS; i++)
             if (d.changed >> i & 1)

@@ -13,9 +13,12 @@ typedef struct fluid {
     double n_cpus, quota;                   /* quota 0: none */
     double foreign;                         /* threads that always want a CPU */
     double cpu, read;                       /* seconds of a sample: on a CPU, blocked in a read */
+    double block;                           /* and blocked in the workers' own code, where readers do not help */
     double step, step_cpu;                  /* seconds of the consumer for a batch: without a CPU, on one */
+    double step_threads;                    /* that compute step_cpu after `step`; 0: one thread, now and then in it */
     double batch_samples, batch_bytes, lag; /* lag: seconds that a batch takes beyond its work */
     double memory_limit, mem_level;         /* bytes; 0..1 */
+    bool away, told;                        /* the consumer does something else; the control is told of that */
     double noise;                           /* of what is measured, e.g. 0.05 */
     uint64_t seed;
 

@@ -71,7 +71,7 @@ static result run(fluid f, const char *policy, double settle, double measure)
 static double best_static(fluid f, double *workers)
 {
     double best = 0, cpus = f.quota > 0 ? DR_MIN(f.quota, f.n_cpus) : f.n_cpus;
-    double most = DR_MIN(2 * ceil(cpus) * (1 + f.read / f.cpu), 64);
+    double most = DR_MIN(2 * ceil(cpus) * (1 + (f.read + f.block) / f.cpu), 64);
     f.knob[DR_KNOB_PREFETCH] = 8;
     for (double n = 1; n <= most; n = ceil(n * 1.2)) {
         f.knob[DR_KNOB_WORKERS] = n;
@@ -196,6 +196,59 @@ static void consumer_four_times_faster_and_slower(void **state)
     f.step = 0.1;
     r = run_on(&f, &control, 5, 10);
     assert_true(r.workers == 1 && r.wait < 0.01); /* given back */
+    dr__control_free(&control);
+}
+
+/* Each 12 s, samples take ten times as long for 2 s: the share of the last minute that the consumer waited. */
+static double waits_for_dear_samples(bool granted, const char *weights, double *prefetch)
+{
+    fluid f = fluid_ordinary(11);
+    dr__control control = begin_control(&f, "analytic", weights);
+    control.use.memory_granted = granted;
+    double wait = 0;
+    for (int i = 0; i < 10; i++) {
+        if (i == 5)
+            wait = f.flow[DR_FLOW_WAIT];
+        f.cpu = 0.002;
+        fluid_run(&f, &control, 10, NULL, NULL);
+        f.cpu = 0.02;
+        fluid_run(&f, &control, 2, NULL, NULL);
+    }
+    *prefetch = f.knob[DR_KNOB_PREFETCH];
+    dr__control_free(&control);
+    return (f.flow[DR_FLOW_WAIT] - wait) / 60;
+}
+
+/* Memory that the user grants is filled, where waiting is what counts. */
+static void granted_memory_is_filled(void **state)
+{
+    (void)state;
+    double deep, shallow, with = waits_for_dear_samples(true, "step", &deep);
+    double without = waits_for_dear_samples(false, "step", &shallow);
+    if (with > 0.002 || without < 0.02)
+        fail_msg("waits %.4f of its time with %g batches, %.4f with %g", with, deep, without, shallow);
+    assert_true(deep == 64 && shallow < 32);
+    waits_for_dear_samples(true, "draadp", &shallow);
+    assert_true(shallow < 32); /* batches that lie long are what latency counts against */
+}
+
+/* Seven tenths of the memory, and no more where the machine's is short. */
+static void granted_memory_has_a_limit(void **state)
+{
+    (void)state;
+    fluid f = fluid_ordinary(12);
+    f.memory_limit = 40 * f.batch_bytes;
+    dr__control control = begin_control(&f, "analytic", "step");
+    control.use.memory_granted = true;
+    result r = run_on(&f, &control, 10, 1);
+    assert_true(r.prefetch == 28);
+    assert_non_null(strstr(r.reason, "The memory granted holds 28 batches."));
+    f.mem_level = 0.8;
+    run_on(&f, &control, 2, 1);
+    f.memory_limit = 80 * f.batch_bytes;
+    r = run_on(&f, &control, 10, 1);
+    if (r.prefetch != 28)
+        fail_msg("%g batches: %s", r.prefetch, r.reason);
     dr__control_free(&control);
 }
 
@@ -425,6 +478,35 @@ static void consumer_on_the_same_cpus(void **state)
     }
 }
 
+/* Samples that wait as long as they compute, beside a network that trains on `threads` threads for `part` of the CPUs.
+ */
+static fluid blocked_beside_training(double cpus, double part, double threads, uint64_t seed)
+{
+    fluid f = fluid_ordinary(seed);
+    f.n_cpus = cpus;
+    f.block = f.cpu;
+    f.batch_samples = 40 * cpus; /* in 0.1 s: eight tenths of the CPUs */
+    f.step_cpu = 0.1 * part * cpus;
+    f.step_threads = threads;
+    f.step = 0.1 - f.step_cpu / threads;
+    f.knob[DR_KNOB_WORKERS] = cpus;
+    return f;
+}
+
+/* Workers that are blocked want no CPU, and hold nobody up. */
+static void blocked_workers_do_not_crowd(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        for (int large = 0; large < 2; large++) {
+            fluid f = blocked_beside_training(large ? 32 : 8, large ? 0.05 : 0.12, large ? 16 : 4, seed);
+            double workers = 0, best = best_static(f, &workers);
+            result r = run(f, "analytic", 15, 20);
+            if (r.rate < 0.93 * best)
+                fail_msg("seed %d: %g workers make %.0f/s, %g make %.0f", (int)seed, r.workers, r.rate, workers, best);
+        }
+}
+
 /* --- what is wanted --- */
 
 static void weights_change_the_action(void **state)
@@ -552,6 +634,8 @@ int main(void)
         cmocka_unit_test(cpu_limit_of_the_user),
         cmocka_unit_test(slow_storage),
         cmocka_unit_test(consumer_four_times_faster_and_slower),
+        cmocka_unit_test(granted_memory_is_filled),
+        cmocka_unit_test(granted_memory_has_a_limit),
         cmocka_unit_test(prefetch_follows_demand),
         cmocka_unit_test(batches_that_bring_nothing_are_given_back),
         cmocka_unit_test(cover_does_not_grow_for_ever),
@@ -562,6 +646,7 @@ int main(void)
         cmocka_unit_test(too_few_readers_are_no_reason_for_batches),
         cmocka_unit_test(batches_that_vary_while_they_are_read),
         cmocka_unit_test(consumer_on_the_same_cpus),
+        cmocka_unit_test(blocked_workers_do_not_crowd),
         cmocka_unit_test(weights_change_the_action),
         cmocka_unit_test(reasons_have_numbers),
         cmocka_unit_test(code_that_waits_is_called_that),

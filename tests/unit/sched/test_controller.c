@@ -13,7 +13,7 @@ static dr_error err;
 
 /* A consumer that takes 1000 samples a second from two of `workers` with 4 ms of CPU each: it needs four. */
 struct plant {
-    atomic_int workers, prefetch, n_flows, n_sets;
+    atomic_int workers, prefetch, n_flows, n_sets, batch_bytes;
     atomic_bool refuses;
     double time; /* of the monitor's thread */
 };
@@ -30,6 +30,8 @@ static void tell_flow(void *user, double flow[DR_N_FLOWS])
     flow[DR_FLOW_STEP] = t * rate / 1000;
     flow[DR_FLOW_WORK] = flow[DR_FLOW_CPU] = 0.004 * rate * t;
     flow[DR_FLOW_BATCH_SAMPLES] = 10;
+    flow[DR_FLOW_BATCH_BYTES] = atomic_load(&p->batch_bytes);
+    flow[DR_FLOW_BYTES_LIMIT] = 10 * atomic_load(&p->batch_bytes);
     atomic_fetch_add(&p->n_flows, 1);
 }
 
@@ -169,6 +171,62 @@ static void held_and_pinned(void **state)
     dr_monitor_unref(&m);
 }
 
+/* Told of a pause it decides nothing but to fill up, which it does once; afterwards it decides again. */
+static void pauses_are_told(void **state)
+{
+    (void)state;
+    for (int works_ahead = 0; works_ahead < 2; works_ahead++) {
+        struct plant p = { .workers = 4, .prefetch = 2 };
+        dr_monitor *m = open_monitor();
+        dr_controller_options o;
+        dr_controller *controller;
+        dr_plant plant = plant_of(&p);
+        plant.works_ahead = works_ahead;
+        dr_controller_defaults(&o);
+        o.policy = "rules", o.period_ms = 100, o.memory_granted = true, o.memory_limit = 10000000;
+        o.pinned = 1u << DR_KNOB_WORKERS;
+        atomic_store(&p.batch_bytes, 1000000);
+        assert_ok(dr_controller_open(m, &o, &plant, &controller, &err));
+        dr_decision d = next_decision(m, controller, 0);
+        dr_controller_pause(controller, true);
+        pass(m, 10);
+        assert_int_equal(atomic_load(&p.prefetch) == 7, works_ahead); /* seven tenths */
+        dr_controller_decisions(controller, 0, &d, 1);
+        assert_int_equal(strstr(d.reason, "The consumer pauses") != NULL, works_ahead);
+        pass(m, 20);
+        assert_int_equal(dr_controller_decisions(controller, d.number, &d, 1), 0);
+        dr_controller_pause(controller, false);
+        next_decision(m, controller, d.number);
+        dr_controller_close(&controller);
+        dr_monitor_unref(&m);
+    }
+}
+
+/* Weights of every hour are those of now. */
+static void weights_on_a_schedule(void **state)
+{
+    (void)state;
+    struct plant p = { .workers = 4, .prefetch = 2 };
+    dr_monitor *m = open_monitor();
+    dr_weights_schedule s;
+    assert_ok(dr_weights_schedule_parse("step; 00:00-24:00 energy=0.75", &s, &err));
+    dr_controller *controller = open_controller(m, &p, "fixed", 0);
+    dr_decision d = next_decision(m, controller, 0);
+    dr_controller_set_schedule(controller, &s);
+    while (d.weight[DR_TERM_ENERGY] != 0.75)
+        d = next_decision(m, controller, d.number);
+    dr_controller_close(&controller);
+    dr_controller_options o;
+    dr_plant plant = plant_of(&p);
+    dr_controller_defaults(&o);
+    o.schedule = &s;
+    s.spans[0].weights.of[DR_TERM_HOST] = -1;
+    assert_fails(dr_controller_open(m, &o, &plant, &controller, &err), DR_ERR_ARG, "weight of host");
+    s.n_spans = DR_MAX_SPANS + 1;
+    assert_fails(dr_controller_open(m, &o, &plant, &controller, &err), DR_ERR_ARG, "n_spans must be 0 to 16, got 17");
+    dr_monitor_unref(&m);
+}
+
 static void a_plant_that_refuses(void **state)
 {
     (void)state;
@@ -282,7 +340,8 @@ int main(void)
     unsetenv("DRAPPS_POLICY");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knobs_are_turned),      cmocka_unit_test(decisions_are_kept),
-        cmocka_unit_test(held_and_pinned),       cmocka_unit_test(a_plant_that_refuses),
+        cmocka_unit_test(held_and_pinned),       cmocka_unit_test(pauses_are_told),
+        cmocka_unit_test(weights_on_a_schedule), cmocka_unit_test(a_plant_that_refuses),
         cmocka_unit_test(weights_while_it_runs), cmocka_unit_test(bad_options),
         cmocka_unit_test(kill_switch),           cmocka_unit_test(memory_is_short),
     };

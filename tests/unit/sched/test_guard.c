@@ -97,6 +97,77 @@ static void cooldown_grows(void **state)
     assert_true(limited(&g, &o, DR_KNOB_WORKERS, 7) == 7);
 }
 
+/* A reward that fell because the weights changed says nothing about the knobs. */
+static void other_weights_judge_no_change(void **state)
+{
+    (void)state;
+    for (int changed = 0; changed < 2; changed++) {
+        dr__guard g = { 0 };
+        dr__observation o = ordinary(10);
+        double after[DR_N_KNOBS] = { [DR_KNOB_WORKERS] = 12 };
+        dr__guard_turned(&g, &o, after, 1u << DR_KNOB_WORKERS, 1, true);
+        o = ordinary(12);
+        o.use.weights.of[DR_TERM_ENERGY] += changed;
+        dr__proposal w = as_it_stands(&o);
+        assert_true(dr__guard_judge(&g, &o, 0.5, &w) == !changed);
+    }
+}
+
+/* The first whole second after a turn at 1 s in which the knob may be turned again, with so many batches in flight and
+ * 10 a second delivered. */
+static int may_turn_again(int knob, double open)
+{
+    dr__guard g = { 0 };
+    dr__observation o = ordinary(1);
+    o.use.knobs |= 1u << knob;
+    o.use.most[knob] = 8;
+    o.knob[knob] = 1;
+    o.rate = 320, o.batch_samples = 32;
+    o.flow[DR_FLOW_OPEN] = open;
+    double after[DR_N_KNOBS] = { [DR_KNOB_WORKERS] = 8 };
+    after[knob] = 2;
+    dr__guard_turned(&g, &o, after, 1u << knob, 0, true);
+    o.knob[knob] = 2;
+    o.flow[DR_FLOW_OPEN] = 0;
+    for (int second = 2; second < 100; second++) {
+        o.time_ns = (uint64_t)second * SECONDS;
+        if (limited(&g, &o, knob, 3) == 3)
+            return second;
+    }
+    return 0;
+}
+
+/* What a codec does is seen behind the batches that were in flight; workers work at once. */
+static void a_knob_rests_for_its_lag(void **state)
+{
+    (void)state;
+    const int behind[] = { DR_KNOB_CODEC, DR_KNOB_OFFLOAD, DR_KNOB_LANE_THRESHOLD };
+    for (size_t i = 0; i < sizeof behind / sizeof *behind; i++) {
+        assert_int_equal(may_turn_again(behind[i], 3), 2);
+        assert_int_equal(may_turn_again(behind[i], 40), 5);
+        assert_int_equal(may_turn_again(behind[i], 1e6), 30); /* at most */
+    }
+    assert_int_equal(may_turn_again(DR_KNOB_WORKERS, 40), 2);
+    assert_int_equal(may_turn_again(DR_KNOB_PREFETCH, 40), 2);
+}
+
+/* Nor is it judged before that. */
+static void a_trial_lasts_for_the_lag(void **state)
+{
+    (void)state;
+    dr__guard g = { 0 };
+    dr__observation o = ordinary(10);
+    o.rate = 320, o.batch_samples = 32;
+    o.flow[DR_FLOW_OPEN] = 40;
+    double after[DR_N_KNOBS] = { [DR_KNOB_CODEC] = 2 };
+    dr__guard_turned(&g, &o, after, 1u << DR_KNOB_CODEC, 1, true);
+    for (int second = 11; second < 16; second++) {
+        o.time_ns = (uint64_t)second * SECONDS;
+        dr__proposal w = as_it_stands(&o);
+        assert_true(dr__guard_judge(&g, &o, 0.5, &w) == (second == 15));
+    }
+}
+
 /* --- taking back --- */
 
 /* Workers go from 8 to 12 at `seconds`, with a reward of 1 before. */
@@ -279,6 +350,9 @@ int main(void)
         cmocka_unit_test(masks),
         cmocka_unit_test(steps_are_bounded),
         cmocka_unit_test(cooldown_grows),
+        cmocka_unit_test(other_weights_judge_no_change),
+        cmocka_unit_test(a_knob_rests_for_its_lag),
+        cmocka_unit_test(a_trial_lasts_for_the_lag),
         cmocka_unit_test(worse_is_taken_back),
         cmocka_unit_test(all_of_it_is_taken_back),
         cmocka_unit_test(what_is_not_taken_back),

@@ -298,7 +298,9 @@ static void refuse_damage(const char *name, uint64_t seed)
     }
     dr__policy_def newer = *def;
     newer.state_version++;
-    assert_fails(dr__policy_load(&newer, state, 1, saved, size, &err), DR_ERR_FORMAT, "version 1.");
+    char version[24];
+    snprintf(version, sizeof version, "version 1.%u of", def->state_version);
+    assert_fails(dr__policy_load(&newer, state, 1, saved, size, &err), DR_ERR_FORMAT, version);
     newer = *def;
     newer.name = "another";
     assert_fails(dr__policy_load(&newer, state, 1, saved, size, &err), DR_ERR_FORMAT, "expected 'another'");

@@ -66,7 +66,7 @@ static void policies(void **state)
     assert_ok(dr__policy_choose(NULL, &p, &err));
     assert_string_equal(p.def->name, "analytic");
     assert_fails(dr__policy_choose("best", &p, &err), DR_ERR_ARG,
-                 "policy must be one of fixed, rules, climb, stages, analytic, off, got 'best'");
+                 "policy must be one of fixed, rules, climb, stages, analytic, mpc, off, got 'best'");
     setenv("DRAPPS_POLICY", "off", 1);
     assert_ok(dr__policy_choose("analytic", &p, &err));
     assert_string_equal(p.def->name, "fixed");
@@ -172,12 +172,89 @@ static void formulas(void **state)
     assert_true(fabs(dr_decision_reward(&d) - want) < 1e-12);
 }
 
+static dr_weights_schedule schedule_of(const char *text)
+{
+    dr_weights_schedule s;
+    assert_ok(dr_weights_schedule_parse(text, &s, &err));
+    return s;
+}
+
+static double energy_at(const dr_weights_schedule *s, double hour, double *next, double *hours)
+{
+    dr_weights now, then;
+    *hours = dr_weights_at(s, 3600 * hour, &now, &then) / 3600;
+    *next = then.of[DR_TERM_ENERGY];
+    return now.of[DR_TERM_ENERGY];
+}
+
+/* A day and a night tariff with an hour that is dearer still. */
+static void weights_by_the_time_of_day(void **state)
+{
+    (void)state;
+    double next, hours;
+    dr_weights now;
+    dr_weights_schedule s = schedule_of("step,energy=0.3; 22:00-06:00 energy=0.05,host=0;17:30:00-19:00 energy=1");
+    assert_true(energy_at(&s, 12, &next, &hours) == 0.3 && next == 1 && hours == 5.5);
+    assert_true(energy_at(&s, 18, &next, &hours) == 1 && next == 0.3 && hours == 1);
+    assert_true(energy_at(&s, 19, &next, &hours) == 0.3 && next == 0.05 && hours == 3);
+    assert_true(energy_at(&s, 22, &next, &hours) == 0.05 && next == 0.3 && hours == 8);
+    assert_true(energy_at(&s, 5.5, &next, &hours) == 0.05 && next == 0.3 && hours == 0.5);
+    assert_true(energy_at(&s, 6, &next, &hours) == 0.3 && hours == 11.5);
+    dr_weights_at(&s, 0, &now, NULL);
+    assert_true(now.of[DR_TERM_HOST] == 0 && now.of[DR_TERM_THROUGHPUT] == 1);
+    s = schedule_of("energy=1; 00:00-24:00 energy=2"); /* never changes */
+    assert_true(energy_at(&s, 3, &next, &hours) == 2 && next == 2 && hours == 0);
+    s = schedule_of("energy=1; 08:00-10:00 energy=2; 09:00-12:00 energy=2"); /* not at ten */
+    assert_true(energy_at(&s, 8.5, &next, &hours) == 2 && next == 1 && hours == 3.5);
+    s = schedule_of(NULL);
+    assert_true(s.n_spans == 0 && s.otherwise.of[DR_TERM_IDLE] == 1);
+}
+
+static void wrong_schedules_are_named(void **state)
+{
+    (void)state;
+    dr_weights_schedule s;
+    const char *bad[] = { "step;",
+                          "step; energy=1",
+                          "step; 8-9 energy=1",
+                          "; 08:00-25:00 energy=1",
+                          "; 08:60-09:00 a",
+                          "; 08:00-09:00",
+                          "; 08:00-09:00 speed=1",
+                          "; 08:00-08:00 energy=1",
+                          "; 08:00 energy=1",
+                          "; 08:00-09:00 draadp",
+                          "; 08:00-09:00energy=1",
+                          "; 08:00-09:00 energy=-1",
+                          "; -1:00-09:00 energy=1",
+                          "; 08:00-09:00:61 energy=1",
+                          "; 24:01-09:00 energy=1" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (dr_weights_schedule_parse(bad[i], &s, &err) != DR_ERR_ARG)
+            fail_msg("\"%s\" is taken", bad[i]);
+    assert_fails(dr_weights_schedule_parse("step; 8-9 energy=1", &s, &err), DR_ERR_ARG,
+                 "\"8-9 energy=1\" is not HH:MM");
+    char many[1000] = "step";
+    for (int i = 0; i <= DR_MAX_SPANS; i++)
+        strcat(many, ";01:00-02:00 energy=1");
+    assert_fails(dr_weights_schedule_parse(many, &s, &err), DR_ERR_ARG, "at most 16 spans");
+    char longest[1000] = "step;01:00-02:00 ";
+    memset(longest + strlen(longest), 'x', 900);
+    assert_fails(dr_weights_schedule_parse(longest, &s, &err), DR_ERR_ARG, "shorter than 512");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(knobs),    cmocka_unit_test(flows_and_bounds),      cmocka_unit_test(policies),
-        cmocka_unit_test(weights),  cmocka_unit_test(weights_that_are_none), cmocka_unit_test(terms),
+        cmocka_unit_test(knobs),
+        cmocka_unit_test(flows_and_bounds),
+        cmocka_unit_test(policies),
+        cmocka_unit_test(weights),
+        cmocka_unit_test(weights_that_are_none),
+        cmocka_unit_test(terms),
         cmocka_unit_test(formulas),
+        cmocka_unit_test(weights_by_the_time_of_day),
+        cmocka_unit_test(wrong_schedules_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,12 @@
 /* test_transfer.c: requests, and what a server or network does to them. */
 #include "unit/cm.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -359,6 +362,34 @@ static void servers_without_ranges_are_read(void **state)
     site_free(s);
 }
 
+/* As rclone's S3 server does: 200, with a Content-Range. */
+static bool whole_status(int fd, const http_request *r, void *user)
+{
+    struct site *s = user;
+    char headers[100];
+    const size_t first = (size_t)r->first, n = (size_t)(r->last - r->first + 1);
+    snprintf(headers, sizeof headers, "Content-Range: bytes %zu-%zu/%d\r\nETag: \"one\"\r\n", first, first + n - 1,
+             SIZE);
+    http_answer(fd, "200 OK", headers, s->data + first, n);
+    return true;
+}
+
+static void ranges_may_have_the_status_of_whole_objects(void **state)
+{
+    (void)state;
+    struct site *s = site_new();
+    struct memory m = { 0 };
+    dr__transfer_reply reply;
+    dr_error err;
+    s->server.handler = whole_status;
+    assert_int_equal(get(s, (dr__transfer_request){ .offset = 100000, .size = 1000 }, &m, &reply, &err), DR_OK);
+    assert_int_equal(reply.got, 1000);
+    assert_int_equal(reply.total, SIZE);
+    assert_memory_equal(m.data, s->data + 100000, 1000);
+    free(m.data);
+    site_free(s);
+}
+
 static void stragglers_are_asked_for_again(void **state)
 {
     (void)state;
@@ -567,6 +598,48 @@ static void children_have_a_thread_of_their_own(void **state)
     site_free(s);
 }
 
+/* libcurl closes sockets that never were connected by itself; their numbers go to other files. */
+static void children_lose_no_file(void **state)
+{
+    (void)state;
+    enum { FILES = 32, CALLERS = 8 };
+    struct memory m = { 0 };
+    dr_error err;
+    char url[64];
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof address;
+    int files[FILES], callers[CALLERS];
+    const int deaf = socket(AF_INET, SOCK_STREAM, 0); /* accepts nobody, and lets few wait */
+    assert_int_equal(bind(deaf, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(deaf, 0), 0);
+    assert_int_equal(getsockname(deaf, (struct sockaddr *)&address, &size), 0);
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        connect(callers[i], (struct sockaddr *)&address, size);
+    }
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/x", ntohs(address.sin_port));
+    assert_int_not_equal(get(NULL, (dr__transfer_request){ .url = url, .timeout_ns = 300000000 }, &m, NULL, &err),
+                         DR_OK);
+    for (int i = 0; i < FILES; i++)
+        assert_true((files[i] = dup(STDERR_FILENO)) >= 0);
+    const pid_t child = fork();
+    if (!child) {
+        int lost = 0;
+        for (int i = 0; i < FILES; i++)
+            lost += fcntl(files[i], F_GETFD) < 0;
+        _exit(lost);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    for (int i = 0; i < FILES; i++)
+        close(files[i]);
+    for (int i = 0; i < CALLERS; i++)
+        close(callers[i]);
+    close(deaf);
+    free(m.data);
+}
+
 static void failing_allocations_are_survived(void **state)
 {
     (void)state;
@@ -601,12 +674,14 @@ int main(void)
         cmocka_unit_test(bodies_without_version_start_over),
         cmocka_unit_test(an_object_that_changes_is_read_anew),
         cmocka_unit_test(servers_without_ranges_are_read),
+        cmocka_unit_test(ranges_may_have_the_status_of_whole_objects),
         cmocka_unit_test(stragglers_are_asked_for_again),
         cmocka_unit_test(streams_hand_over_bytes),
         cmocka_unit_test(slow_consumers_hold_back_the_server),
         cmocka_unit_test(many_threads_share_connections),
         cmocka_unit_test(calls_are_cancelled),
         cmocka_unit_test(children_have_a_thread_of_their_own),
+        cmocka_unit_test(children_lose_no_file),
         cmocka_unit_test(failing_allocations_are_survived),
     };
     if (dr__transfer_available(NULL) != DR_OK) {

@@ -81,10 +81,10 @@ static void classes_are_told(void **state)
 static dr_codec_choice choose(const dr_desc *desc, const void *data, double bandwidth)
 {
     dr_codec_choice choice;
-    dr_codec_wish wish;
-    dr_codec_wish_defaults(&wish);
-    wish.read_bytes_per_s = bandwidth;
-    assert_ok(dr_codec_choose(desc, data, &wish, &choice, &err));
+    dr_codec_criteria criteria;
+    dr_codec_criteria_defaults(&criteria);
+    criteria.read_bytes_per_s = bandwidth;
+    assert_ok(dr_codec_choose(desc, data, &criteria, &choice, &err));
     return choice;
 }
 
@@ -113,12 +113,12 @@ static void wrong_wishes_are_refused(void **state)
     (void)state;
     const dr_desc f32 = line(DR_F32, N);
     dr_codec_choice choice;
-    dr_codec_wish wish;
-    dr_codec_wish_defaults(&wish);
-    wish.decode_cores = 0;
-    assert_fails(dr_codec_choose(&f32, floats, &wish, &choice, &err), DR_ERR_ARG, "decode_cores must be above 0");
-    wish.size = 4;
-    assert_fails(dr_codec_choose(&f32, floats, &wish, &choice, &err), DR_ERR_ARG, "size must be");
+    dr_codec_criteria criteria;
+    dr_codec_criteria_defaults(&criteria);
+    criteria.decode_cores = 0;
+    assert_fails(dr_codec_choose(&f32, floats, &criteria, &choice, &err), DR_ERR_ARG, "decode_cores must be above 0");
+    criteria.size = 4;
+    assert_fails(dr_codec_choose(&f32, floats, &criteria, &choice, &err), DR_ERR_ARG, "size must be");
 }
 
 static void candidates_take_their_type(void **state)

@@ -136,8 +136,8 @@ static void test_wrong_arguments_are_named(void **unused)
         { { INT64_MAX, 0, 5, 5 }, 120, "is not inside" },
         { { 0, 0, 0, 5 }, 120, "0 x 5" },
         { { 0, 0, 5, -2 }, 120, "5 x -2" },
-        { { 0, 0, 40, 30 }, 119, "not 119" },
-        { { 0, 0, 40, 30 }, -120, "not -120" },
+        { { 0, 0, 40, 30 }, 119, "got 119" },
+        { { 0, 0, 40, 30 }, -120, "got -120" },
         { { 0, 0, INT64_MAX, 30 }, 120, "stride" },
     };
     for (size_t i = 0; i < DR_COUNT(cases); i++)
