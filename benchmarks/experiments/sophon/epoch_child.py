@@ -53,6 +53,7 @@ def main():
             print(json.dumps({"seconds": time.monotonic() - begin, "cpu_s": time.process_time() - cpu,
                               "bytes": received() - before, "samples": n, "hash": digest.hexdigest(),
                               "prepared": stats.get("offload_samples", 0), "shed": stats.get("offload_shed", 0),
+                              "segments": stats.get("segment_samples", 0),
                               "phase": stats.get("offload_phase", "")}), flush=True)  # fmt: skip
         lines = [line for line in loader.explain().splitlines() if line.startswith(("offload:", "ranges:"))]
     made = plans(drapps.trace.read(case["trace"])) if case.get("trace") else []

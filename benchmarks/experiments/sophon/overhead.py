@@ -43,8 +43,9 @@ def main(rest, make):
     if args.rounds < 2:
         parser.error(f"rounds must be at least 2, got {args.rounds}")
     with tempfile.TemporaryDirectory(prefix="drapps-sophon-") as name:
-        twins.repeated(pathlib.Path(args.data).resolve(), pathlib.Path(name, "root", "set"), args.bytes)
-        rounds = measure(args, pathlib.Path(name, "root"), lambda text: print(text, file=sys.stderr))
+        root = pathlib.Path(name, "root")
+        twins.repeated(pathlib.Path(args.data).resolve(), root / "set", args.bytes)
+        rounds = measure(args, root, lambda text: print(text, file=sys.stderr))
     return {"experiment": "sophon overhead", "rounds": rounds}
 
 

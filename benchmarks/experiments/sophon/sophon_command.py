@@ -8,9 +8,9 @@ from drapps.printing import print_json, print_table
 
 PARTS = {
     "traffic": ("bytes of every policy, and where samples are smallest: counts", "traffic"),
-    "epochs": ("epoch times and bytes of every policy, by the CPU of the store", "epochs"),
+    "epochs": ("epoch times and bytes of every policy, by the CPU of the store", "policy_epochs"),
     "remote": ("tar shards on nginx: share of the link, beside WebDataset and MosaicML Streaming", "remote"),
-    "stages": ("what `drapps profile` says of a loader: accelerator-bound, I/O-bound or CPU-bound", "three_stages"),
+    "stages": ("what `drapps profile` says of a loader: accelerator-bound, I/O-bound or CPU-bound", "stage_bounds"),
     "overhead": ("what learning costs in the first epoch", "overhead"),
     "vary": ("a link whose rate varies, and the plans of that time", "vary"),
     "cache": ("what a cache in memory brings over a slow link, by the size of samples", "cache"),

@@ -14,15 +14,16 @@ from benchmarks.experiments.sophon import hosts, twins
 from benchmarks.experiments.testbed.testbed import Testbed
 
 POLICIES = ("off", "all", "resize", "fastflow", "sophon", "sophon+")
+NO_CPU = ("off", "sophon+")
 FULL = {"bytes": 1e8, "rate": 200.0, "quotas": [0, 0.05, 0.1, 0.2, 0.4, 0.8], "epochs": 3}
 QUICK = {"bytes": 2e7, "rate": 100.0, "quotas": [0, 0.1, 0.8], "epochs": 2}
 EQUAL = 1.03  # epoch times that differ by less are equal
 
 
 def cases(args, quotas):
-    """(quota, name, case) of a round: with no CPU the policies are one and the same."""
+    """(quota, name, case) of a round: with no CPU the policies are one and the same, but that with segments."""
     for quota in quotas:
-        for policy in args.policies if quota else ["off"]:
+        for policy in args.policies if quota else [name for name in NO_CPU if name in args.policies]:
             yield quota, policy, {"offload": policy}
     if args.web:
         for ranges in ("off", "on"):
@@ -109,16 +110,18 @@ def tables(result):
     )
     for (quota, way), rows in found.items():
         later = [epoch for row in rows for epoch in row["epochs"][1:]]
-        prepared = [row["epochs"][-1]["prepared"] - row["epochs"][-2]["prepared"] for row in rows]
+        prepared, gathered = (statistics.median(row["epochs"][-1][key] - row["epochs"][-2][key] for row in rows)
+                              for key in ("prepared", "segments"))  # fmt: skip
         shown.append((
             "-" if quota is None else f"{quota:g}", way, f"{later_seconds(rows):.2f}",
             f"{statistics.median(row['epochs'][0]['seconds'] for row in rows):.2f}",
             f"{statistics.median(e['bytes'] for e in later) / plain:.2f}",
-            f"{statistics.median(prepared) / result['images']:.0%}",
+            f"{prepared / result['images']:.0%}", f"{gathered / result['images']:.0%}",
             f"{statistics.median(row['store_cpu_s'] for row in rows):.1f}",
         ))  # fmt: skip
     head = ("CPUs of the store", "offload", ("s, later epochs", "right"), ("s, first epoch", "right"),
-            ("bytes / off", "right"), ("prepared by the store", "right"), ("its CPU s, in all", "right"))  # fmt: skip
+            ("bytes / off", "right"), ("prepared by the store", "right"), ("in segments", "right"),
+            ("its CPU s, in all", "right"))  # fmt: skip
     larger = result["larger_than_crop"] / result["images"]
     yield (f"{result['images']} images, {result['bytes'] / 1e6:.0f} MB, {larger:.1%} larger than a crop; "
            f"{result['rate']:g} Mbit/s", head, shown)  # fmt: skip
@@ -153,8 +156,7 @@ def verdicts(found):
     if both:
         yield ("resize is worse than off with the least CPU", yes(both[min(both)] > 1),
                "its time / that of off: " + listed(both))  # fmt: skip
-    curve = [(0, times[quotas[0], "off"])] if quotas and (quotas[0], "off") in times else []
-    curve += [(quota, times[quota, "sophon+"]) for quota in quotas if (quota, "sophon+") in times]
+    curve = [(quota, later_seconds(rows)) for (quota, way), rows in found.items() if way == "sophon+"]
     if len(curve) > 2:
         slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(curve, curve[1:])]
         convex = all(later >= earlier - (EQUAL - 1) * curve[0][1] / (curve[-1][0] - curve[0][0])
