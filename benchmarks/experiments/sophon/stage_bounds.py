@@ -60,16 +60,10 @@ def main(rest, make):
         if getattr(args, name) is None:
             setattr(args, name, value)
     with tempfile.TemporaryDirectory(prefix="drapps-sophon-") as name:
-<<<<<<<< HEAD:benchmarks/experiments/sophon/three_stages.py
-        folder = twins.repeated(pathlib.Path(args.data).resolve(), pathlib.Path(name, "root", "set"), args.bytes)
-        sizes = [path.stat().st_size for path in twins.jpegs(folder)]
-        rows = measure(args, pathlib.Path(name, "root"), sum(sizes) / len(sizes), lambda text: print(text, file=sys.stderr))
-========
         root = pathlib.Path(name, "root")
         folder = twins.repeated(pathlib.Path(args.data).resolve(), root / "set", args.bytes)
         sizes = [path.stat().st_size for path in twins.jpegs(folder)]
         rows = measure(args, root, sum(sizes) / len(sizes), lambda text: print(text, file=sys.stderr))
->>>>>>>> h/sophonx:benchmarks/experiments/sophon/stage_bounds.py
     return {"experiment": "sophon stages", "rate": args.rate, "images": len(sizes), "rows": rows}
 
 
