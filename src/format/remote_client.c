@@ -425,14 +425,13 @@ static dr_status take_bytes(dr__transfer_sink *sink, const uint8_t *data, size_t
 /* The number of a codec among those of a request; without room for it the sample is not compressed. */
 static uint8_t number_of(dr__remote_request *r, const char *codec)
 {
-    int i = 0;
-    while (i < r->n_codecs && strcmp(r->codecs[i], codec) != 0)
-        i++;
-    if (i == DR__REMOTE_CODECS || strlen(codec) >= sizeof r->codecs[i])
+    for (int i = 0; i < r->n_codecs; i++)
+        if (!strcmp(r->codecs[i], codec))
+            return (uint8_t)i;
+    if (r->n_codecs == DR__REMOTE_CODECS || strlen(codec) >= sizeof r->codecs[0])
         return DR__REMOTE_NO_CODEC;
-    if (i == r->n_codecs)
-        memcpy(r->codecs[r->n_codecs++], codec, strlen(codec) + 1);
-    return (uint8_t)i;
+    memcpy(r->codecs[r->n_codecs], codec, strlen(codec) + 1);
+    return (uint8_t)r->n_codecs++;
 }
 
 /* Adds the ranges of a wish. */
