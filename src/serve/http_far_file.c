@@ -141,9 +141,13 @@ static enum MHD_Result answer(dr__call *call)
     const unsigned instead = dr__http_choose_part(call, &f->part);
     if (instead)
         return dr__http_send_no_part(call, &f->part, instead);
-    f->block = f->part.n ? dr__alloc((size_t)DR_MIN(f->part.n, BLOCK)) : NULL;
-    if (f->part.n && !f->block)
-        return dr__http_error(call, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
+    if (f->part.n && !f->block && strcmp(call->method, MHD_HTTP_METHOD_HEAD) != 0) { /* while the status can be told */
+        f->block = dr__alloc((size_t)DR_MIN(f->part.n, BLOCK));
+        if (!f->block)
+            return dr__http_error(call, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
+        sleep_until(call, fetch_block);
+        return MHD_YES;
+    }
     return dr__http_send_part(call, &f->part,
                               dr__http.MHD_create_response_from_callback(f->part.n, SEND, read_block, call, NULL));
 }
