@@ -415,7 +415,7 @@ def test_a_slow_link_makes_a_plan(large, mode):
 
 def test_a_consumer_whose_first_step_takes_long_needs_no_trials(large):
     """The link would be the bottleneck of a consumer that takes no time, which is not known before a step has ended."""
-    with Server(large) as server, SlowLink(server.port, 2e6) as link:
+    with Server(large) as server, SlowLink(server.port, 8e6) as link:
         with loader_of(server.url("set", link.port), batch_size=16, prefetch=2) as loader:
             for _ in loader.batches():
                 time.sleep(0.8)
