@@ -55,7 +55,8 @@
     X(eval_for, TRAINING, "s", 0, 1e5, 0, "length of such a pause")                                                    \
     X(eval_cpus, TRAINING, "cpus", 0, 512, 0, "threads that want a CPU in such a pause")                               \
     X(lag, RUN, "s", 0, 10, 5e-4, "time from a batch's last sample to the batch in the consumer's hands")              \
-    X(jitter, RUN, "s", 0, 1, 5e-4, "mean time that a thread waits until it runs when all CPUs are busy")              \
+    X(jitter, RUN, "s", 0, 1, 5e-4,                                                                                    \
+      "time that the consumer waits for a CPU when twice as many threads as CPUs want one")                            \
     X(tenants, RUN, "threads", 0, 4096, 0, "threads of others that always want a CPU")                                 \
     X(memory_limit, RUN, "bytes", 0, 1e15, 0, "for batches in flight; 0: a quarter of the memory")                     \
     X(cache, RUN, "bytes", 0, 1e15, 0, "cache of samples after the first ops; 0: none")                                \

@@ -84,6 +84,9 @@ static void count_split(const dr_sim *s, dr__sim_rates *r, double workers, doubl
     const double n = s->knob[DR_KNOB_READERS], each = s->costs.cpu * (1 + s->slowdown) + s->f.blocked;
     const double held = DR_MIN(s->rate * s->costs.read, n), starved = in_service(workers, s->read - s->done, width);
     r->readers = DR_MAX(in_service(n, dr__sim_room_to_read(s, workers), 1), held);
+    if (n < s->knob[DR_KNOB_WORKERS] && s->read - s->done < workers) /* workers without a sample read one themselves */
+        r->readers += DR_MAX(workers - n / DR_MAX(s->costs.read, DR__SIM_NO_TIME) * each, 0) * s->costs.read /
+                      (s->costs.read + each);
     if (((double)s->delivered + s->window) * s->batch - s->read <= DR__SIM_NO_SAMPLE)
         r->readers = 0;
     r->read = both_limits(r->readers / DR_MAX(s->costs.read, DR__SIM_NO_TIME), s->costs.most_rate);

@@ -78,8 +78,9 @@ static bool takes_step(const dr_sim *s)
 
 static void take_batch(dr_sim *s)
 {
-    const double crowded = s->want > s->f.cpus ? s->f.jitter * (s->want / s->f.cpus) : 0;
+    const double crowded = s->f.jitter * DR_MIN(DR_MAX(s->peak / s->f.cpus - 1, 0), 2);
     s->mean_step += (s->time - s->delivered_s - s->mean_step) / (double)DR_MIN(s->delivered + 1, 50);
+    s->peak = 0;
     s->delivered++;
     s->delivered_s = s->time;
     s->flow[DR_FLOW_BATCHES] += 1;
@@ -193,6 +194,7 @@ static void pass(dr_sim *s, const dr__sim_rates *r, double dt)
     s->rate = (s->done - before) / dt;
     const double own = r->limited ? r->workers + r->slow : (s->rate * r->each + r->slow * r->share) / r->share;
     s->want = own + r->consumer_cpus / r->others + tenants; /* under a ceiling all workers run, and then all pause */
+    s->peak = DR_MAX(s->peak, s->want);
 }
 
 /* What crowds, switches and memory traffic add to a sample's CPU time; it changes little within a tick. */

@@ -93,6 +93,7 @@ struct dr_sim {
 
     /* CPUs */
     double want, rate; /* threads that want a CPU, samples a second: of the last substep */
+    double peak;       /* most threads that wanted a CPU at once since the newest batch was taken */
     double slowdown;   /* by crowd, switches and memory bandwidth: 0 or more */
     double budget;     /* CPU seconds left of the quota's period */
 

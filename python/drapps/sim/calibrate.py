@@ -7,6 +7,7 @@ What is measured, with files in the page cache unless it says otherwise:
     switches   twice as many: the same for threads in a CPU's queue
     single     samples one by one: how their times vary
     handover   1 worker and a prefetch window of 1: what a batch costs beyond its samples
+    waking     twice as many workers as CPUs, and a consumer that sleeps: for how long it waits for a CPU
     storage    files that are dropped from the page cache, read by one thread and by eight
 """
 
@@ -43,6 +44,8 @@ def calibrate(make, *, batch_size=64, seconds=60.0, tell=lambda text: None):
     crowd = probe.run("crowd", Setting(cpus, prefetch=4 + cpus), 2 * slot) if cpus > 1 else alone
     queue = probe.run("switches", Setting(2 * cpus, prefetch=4 + 2 * cpus), slot)
     handover = probe.run("handover", Setting(1, prefetch=1), slot)
+    overhead, step = sleep_error(), 1.35 * batch_size * crowd["cpu"] / cpus
+    waking = probe.run("waking", Setting(2 * cpus, prefetch=8, step=step), slot)
     tell("single samples")
     single = _single_samples(pipe, n, slot)
     tell("storage")
@@ -54,9 +57,10 @@ def calibrate(make, *, batch_size=64, seconds=60.0, tell=lambda text: None):
         **_data(pipe, n, alone),
         "batch": batch_size,
         "lag": min(max(batch_size * (1 / handover["rate"] - handover["read"] - handover["work"]), 1e-5), 10),
+        "jitter": min(max(batch_size / waking["rate"] - step - overhead, 0), 0.02),
     }
     facts = {"data": str(pipe), "samples_used": n, "ops": single.ops, "alone": alone, "crowd": crowd,
-             "switches": queue, "handover": handover, "storage": storage, "sleep_error": sleep_error()}  # fmt: skip
+             "switches": queue, "handover": handover, "waking": waking, "storage": storage, "sleep_error": overhead}  # fmt: skip
     return MachineProfile(fields, facts)
 
 
