@@ -1,4 +1,4 @@
-"""drapps experiment rl: what it makes of results.  The training itself needs Stable-Baselines3, which tests do without."""
+"""drapps experiment rl: what it makes of results.  Training itself needs Stable-Baselines3, which tests do not have."""
 
 import pytest
 
