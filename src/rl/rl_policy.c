@@ -49,8 +49,9 @@ dr_status dr__rl_policy_new(const dr__rl_spec *spec, const dr__rl_shape *shape, 
         p->critic = dr__rl_critic_shape(spec, shape->hidden, shape->n_hidden, shape->activation);
     p->n_params = p->actor.n_params + p->critic.n_params;
     if (!dr__rl_arena_fill(&p->arena, lay_out, p)) {
+        const size_t n_params = p->n_params;
         dr__free(p);
-        return dr__fail(err, DR_ERR_NOMEM, "no memory for a policy of %zu parameters", p->n_params);
+        return dr__fail(err, DR_ERR_NOMEM, "no memory for a policy of %zu parameters", n_params);
     }
     for (int i = 0; i < p->heads.n_obs; i++)
         p->scale[i] = 1;
