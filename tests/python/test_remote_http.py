@@ -312,6 +312,18 @@ def test_each_object_is_fetched_once_an_epoch(site, place):
         assert stats["bytes_read"] == 3 * sum(p.stat().st_size for p in (place / "photos").rglob("*.jpg"))
 
 
+def test_ranks_fetch_each_object_once_together(place):
+    """Ranks agree on the order without a word: of an epoch each object goes to one of them."""
+    with nginx(place) as url, FaultProxy(("127.0.0.1", int(url.rpartition(":")[2]))) as proxy:
+        pipe = train(drapps.read(f"{proxy.url}/photos")).take(20)
+        before = proxy.methods["GET"]
+        ids = []
+        for rank in range(4):
+            with pipe.loader(**{**OPTIONS, "prefetch": 1}, rank=rank, world_size=4) as loader:
+                ids += [i for b in loader.batches() for i in b.ids]
+        assert sorted(ids) == list(range(20)) and proxy.methods["GET"] - before == 20
+
+
 def test_processes_of_a_program_leave_in_peace(site):
     """Nothing waits for the thread that carries out requests when the program ends, whatever it was doing."""
     program = f"""
