@@ -60,7 +60,8 @@ def calibrate(make, *, batch_size=64, seconds=60.0, tell=lambda text: None):
         "jitter": min(max(batch_size / waking["rate"] - step - overhead, 0), 0.02),
     }
     facts = {"data": str(pipe), "samples_used": n, "ops": single.ops, "alone": alone, "crowd": crowd,
-             "switches": queue, "handover": handover, "waking": waking, "storage": storage, "sleep_error": overhead}  # fmt: skip
+             "switches": queue, "handover": handover, "waking": waking, "storage": storage,
+             "sleep_error": overhead}  # fmt: skip
     return MachineProfile(fields, facts)
 
 
