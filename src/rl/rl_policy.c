@@ -78,6 +78,18 @@ void dr__rl_policy_init(dr__rl_policy *p, uint64_t seed)
         dr__rl_net_init(&p->critic, dr__rl_policy_critic(p), 1, &rng);
 }
 
+void dr__rl_policy_lean(dr__rl_policy *p, int k, int option, float by)
+{
+    const dr__rl_net *net = &p->actor;
+    const bool is_of_op = k >= p->spec.n_choices;
+    const size_t end = net->encoder.n_params + net->trunk.n_params + (is_of_op ? net->op_head.n_params : 0);
+    const int out = p->heads.cat[k].out + option;
+    if (is_of_op) /* the last numbers of a network are the biases of its outputs */
+        p->params[end - (size_t)net->n_op_out + (size_t)((out - net->n_out) % net->n_op_out)] += by;
+    else
+        p->params[end - (size_t)net->n_out + (size_t)out] += by;
+}
+
 dr_status dr__rl_policy_set_facts(dr__rl_policy *p, const char *facts, dr_error *err)
 {
     json_t *o = json_loads(facts, 0, NULL);

@@ -39,6 +39,10 @@ void dr__rl_policy_free(dr__rl_policy **policy); /* NULL is fine */
 /* Orthogonal weights: gain sqrt 2, 0.01 for the actions and 1 for the value. */
 void dr__rl_policy_init(dr__rl_policy *policy, uint64_t seed);
 
+/* Adds `by` to the logit of an option of categorical k, in all states: so a new policy can begin with "keep".  All ops
+ * share what is added to the choices of one. */
+void dr__rl_policy_lean(dr__rl_policy *policy, int k, int option, float by);
+
 /* DR_ERR_ARG when `facts` is not a JSON object. */
 dr_status dr__rl_policy_set_facts(dr__rl_policy *policy, const char *facts, dr_error *err);
 

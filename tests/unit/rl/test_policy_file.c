@@ -161,6 +161,28 @@ static void acting_allocates_nothing(void **state)
     dr__rl_policy_free(&p);
 }
 
+static void policies_lean(void **state)
+{
+    (void)state;
+    float obs[9] = { 0.3f, -0.4f }, action[4];
+    const uint8_t mask[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+    dr__rl_policy *p = made(toy_locks()->spec, 16);
+    for (int option = 0; option < 4; option++) {
+        dr__rl_policy_lean(p, 1, option, 5.0f * (float)(option + 1));
+        dr__rl_policy_act(p, obs, mask, NULL, action);
+        assert_true(action[1] == (float)option);
+    }
+    dr__rl_policy_free(&p);
+    p = made(toy_ops()->spec, 16);
+    for (int option = 0; option < 2; option++) {
+        dr__rl_policy_lean(p, 2, option, 5.0f * (float)(option + 1));
+        dr__rl_policy_act(p, obs, mask, NULL, action);
+        for (int op = 0; op < 4; op++)
+            assert_true(action[op] == (float)option);
+    }
+    dr__rl_policy_free(&p);
+}
+
 /* Inputs for the fuzzer: DRAPPS_POLICY_SEEDS names a folder for them. */
 static void seeds_are_written(void **state)
 {
@@ -179,9 +201,13 @@ static void seeds_are_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_come_back),          cmocka_unit_test(damage_is_seen),
-        cmocka_unit_test(files_are_small),          cmocka_unit_test(short_memory_is_survived),
-        cmocka_unit_test(acting_allocates_nothing), cmocka_unit_test(seeds_are_written),
+        cmocka_unit_test(files_come_back),
+        cmocka_unit_test(damage_is_seen),
+        cmocka_unit_test(files_are_small),
+        cmocka_unit_test(short_memory_is_survived),
+        cmocka_unit_test(acting_allocates_nothing),
+        cmocka_unit_test(seeds_are_written),
+        cmocka_unit_test(policies_lean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
