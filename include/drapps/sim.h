@@ -237,7 +237,7 @@ DR_API size_t dr_sim_env_actions(int *choices, size_t cap);
  * @param env         The environments.
  * @param i           Which, from 0.
  * @param seed        Of the instance.
- * @param observation Receives dr_sim_env_observation() numbers.
+ * @param observation Receives as many numbers as dr_sim_env_observation says.
  */
 DR_API void dr_sim_env_reset(dr_sim_env *env, size_t i, uint64_t seed, float *observation);
 
@@ -247,7 +247,7 @@ DR_API void dr_sim_env_reset(dr_sim_env *env, size_t i, uint64_t seed, float *ob
  * @param env         The environments.
  * @param i           Which, from 0.
  * @param action      A choice for each action; those out of range, or of knobs that the instance lacks, change nothing.
- * @param observation Receives dr_sim_env_observation() numbers.
+ * @param observation Receives as many numbers as dr_sim_env_observation says.
  * @param reward      Receives the reward of that second.
  *
  * @return Whether the episode is over: by its length, which is a truncation.
