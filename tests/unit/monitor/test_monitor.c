@@ -237,7 +237,7 @@ static void pipelines_tell_their_facts(void **state)
 
 /* --- this machine --- */
 
-static volatile unsigned sink;
+static _Thread_local volatile unsigned sink;
 
 static void spin_ms(int ms)
 {
